@@ -393,9 +393,9 @@ static int ms_conn_create_qp(struct ms_conn *conn)
 	struct ms_device *dev = conn->dev;
 	struct ibv_qp_init_attr attr = {
 		.qp_context = conn,
-		.send_cq = dev->send_cq,
-		.recv_cq = dev->recv_cq,
-		.srq = dev->srq,
+		.send_cq = dev->send.cq,
+		.recv_cq = dev->recv.cq,
+		.srq = dev->recv.srq,
 		.qp_type = IBV_QPT_RC,
 	};
 

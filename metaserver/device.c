@@ -31,53 +31,53 @@ static int ms_errno(void)
 
 static int ms_device_open_send(struct ms_device *dev)
 {
-	size_t bytes = (size_t)dev->sends_nr * KRP_MSG_BYTES_MAX;
+	size_t bytes = (size_t)dev->send.nr * KRP_MSG_BYTES_MAX;
 	uint32_t i;
 
-	dev->send_bytes = aligned_alloc(4096, (bytes + 4095) & ~4095UL);
-	dev->sends = calloc(dev->sends_nr, sizeof(*dev->sends));
-	if (!dev->send_bytes || !dev->sends)
+	dev->send.bytes = aligned_alloc(4096, (bytes + 4095) & ~4095UL);
+	dev->send.buffers = calloc(dev->send.nr, sizeof(*dev->send.buffers));
+	if (!dev->send.bytes || !dev->send.buffers)
 		return -ENOMEM;
-	dev->send_free = MS_NIL;
-	for (i = dev->sends_nr; i--;) {
-		dev->sends[i].bytes = dev->send_bytes + (size_t)i * KRP_MSG_BYTES_MAX;
-		dev->sends[i].next = dev->send_free;
-		dev->send_free = i;
+	dev->send.free = MS_NIL;
+	for (i = dev->send.nr; i--;) {
+		dev->send.buffers[i].bytes = dev->send.bytes + (size_t)i * KRP_MSG_BYTES_MAX;
+		dev->send.buffers[i].next = dev->send.free;
+		dev->send.free = i;
 	}
-	return ms_memory_register(dev, dev->send_bytes, bytes, IBV_ACCESS_LOCAL_WRITE,
-				  &dev->send_mr);
+	return ms_memory_register(dev, dev->send.bytes, bytes, IBV_ACCESS_LOCAL_WRITE,
+				  &dev->send.mr);
 }
 
 static void ms_device_release(struct ms_device *dev, uint32_t index)
 {
-	struct ms_buffer *buf = &dev->sends[index];
+	struct ms_buffer *buf = &dev->send.buffers[index];
 
 	buf->conn = NULL;
 	buf->stamp++;
-	buf->next = dev->send_free;
-	dev->send_free = index;
-	dev->sends_used--;
+	buf->next = dev->send.free;
+	dev->send.free = index;
+	dev->send.used--;
 	if (buf->notify)
-		dev->notifies_used--;
+		dev->send.notifies--;
 }
 
 int ms_device_post(struct ms_conn *conn, const void *msg, unsigned int bytes, bool notify)
 {
 	struct ms_device *dev = conn->dev;
-	struct ibv_sge sge = { .length = bytes, .lkey = dev->send_mr->lkey };
+	struct ibv_sge sge = { .length = bytes, .lkey = dev->send.mr->lkey };
 	struct ibv_send_wr wr = { .sg_list = &sge,
 				  .num_sge = 1,
 				  .opcode = IBV_WR_SEND,
 				  .send_flags = IBV_SEND_SIGNALED },
 			   *bad;
-	uint32_t index = dev->send_free;
+	uint32_t index = dev->send.free;
 	struct ms_buffer *buf;
 	int err;
 
 	/* half of the buffers are reserved for answers */
-	if (index == MS_NIL || (notify && dev->notifies_used >= dev->sends_nr / 2))
+	if (index == MS_NIL || (notify && dev->send.notifies >= dev->send.nr / 2))
 		return -ENOBUFS;
-	buf = &dev->sends[index];
+	buf = &dev->send.buffers[index];
 	memcpy(buf->bytes, msg, bytes);
 	sge.addr = (uint64_t)(uintptr_t)buf->bytes;
 	wr.wr_id = (uint64_t)buf->stamp << 32 | index;
@@ -85,9 +85,9 @@ int ms_device_post(struct ms_conn *conn, const void *msg, unsigned int bytes, bo
 	if (err)
 		return err;
 
-	dev->send_free = buf->next;
-	dev->sends_used++;
-	dev->notifies_used += notify;
+	dev->send.free = buf->next;
+	dev->send.used++;
+	dev->send.notifies += notify;
 	buf->notify = notify;
 	buf->conn = conn;
 	conn->sends_out++;
@@ -100,8 +100,8 @@ void ms_device_forget(struct ms_conn *conn)
 	struct ms_device *dev = conn->dev;
 	uint32_t i;
 
-	for (i = 0; conn->sends_out && i < dev->sends_nr; i++) {
-		if (dev->sends[i].conn != conn)
+	for (i = 0; conn->sends_out && i < dev->send.nr; i++) {
+		if (dev->send.buffers[i].conn != conn)
 			continue;
 		ms_device_release(dev, i);
 		conn->sends_out--;
@@ -117,9 +117,9 @@ static void ms_device_sent(struct ms_device *dev, const struct ibv_wc *wc)
 	struct ms_conn *conn;
 	bool notify;
 
-	if (index >= dev->sends_nr)
+	if (index >= dev->send.nr)
 		return;
-	buf = &dev->sends[index];
+	buf = &dev->send.buffers[index];
 	conn = buf->conn;
 	notify = buf->notify;
 	if (buf->stamp != (uint32_t)(wc->wr_id >> 32) || !conn)
@@ -137,7 +137,7 @@ static unsigned int ms_device_poll_sends(struct ms_device *dev)
 	int i, n;
 
 	do {
-		n = ibv_poll_cq(dev->send_cq, MS_POLL_BATCH, wc);
+		n = ibv_poll_cq(dev->send.cq, MS_POLL_BATCH, wc);
 		for (i = 0; i < n; i++)
 			ms_device_sent(dev, &wc[i]);
 		done += n > 0 ? (unsigned int)n : 0;
@@ -152,7 +152,7 @@ void ms_device_poll(struct ms_device *dev)
 
 	do {
 		sent = ms_device_poll_sends(dev);
-		room = dev->sends_nr - dev->sends_used;
+		room = dev->send.nr - dev->send.used;
 		received = room ? ms_recv_poll(dev, room) : 0;
 		done += sent + received;
 	} while (received && done < MS_POLL_TURN);
@@ -314,11 +314,11 @@ static int ms_device_size(struct ms_device *dev)
 
 	if (err)
 		return err;
-	dev->recv_nr = ms_clamp(dev, "srq_depth", dev->srv->conf.srq_depth, attr.max_srq_wr);
-	dev->recv_nr = ms_clamp(dev, "srq_depth", dev->recv_nr, attr.max_cqe);
-	dev->sends_nr = MS_SENDS_MAX;
-	if (attr.max_cqe > 0 && attr.max_cqe < (int)dev->sends_nr)
-		dev->sends_nr = (uint32_t)attr.max_cqe;
+	dev->recv.nr = ms_clamp(dev, "srq_depth", dev->srv->conf.srq_depth, attr.max_srq_wr);
+	dev->recv.nr = ms_clamp(dev, "srq_depth", dev->recv.nr, attr.max_cqe);
+	dev->send.nr = MS_SENDS_MAX;
+	if (attr.max_cqe > 0 && attr.max_cqe < (int)dev->send.nr)
+		dev->send.nr = (uint32_t)attr.max_cqe;
 	ms_device_compare(dev, attr.max_qp);
 	dev->rd_atomic = attr.max_qp_rd_atom > 255 ? 255 : (uint8_t)attr.max_qp_rd_atom;
 	return 0;
@@ -339,19 +339,19 @@ static int ms_device_open_queues(struct ms_device *dev)
 		err = ms_nonblock(dev->verbs->async_fd);
 	if (err)
 		return err;
-	dev->recv_cq = ibv_create_cq(dev->verbs, (int)dev->recv_nr, dev, dev->channel, 0);
-	if (!dev->recv_cq)
+	dev->recv.cq = ibv_create_cq(dev->verbs, (int)dev->recv.nr, dev, dev->channel, 0);
+	if (!dev->recv.cq)
 		return ms_errno();
-	dev->send_cq = ibv_create_cq(dev->verbs, (int)dev->sends_nr, dev, dev->channel, 0);
-	if (!dev->send_cq)
+	dev->send.cq = ibv_create_cq(dev->verbs, (int)dev->send.nr, dev, dev->channel, 0);
+	if (!dev->send.cq)
 		return ms_errno();
 	err = ms_recv_open(dev);
 	if (!err)
 		err = ms_device_open_send(dev);
 	if (!err)
-		err = -ibv_req_notify_cq(dev->recv_cq, 0);
+		err = -ibv_req_notify_cq(dev->recv.cq, 0);
 	if (!err)
-		err = -ibv_req_notify_cq(dev->send_cq, 0);
+		err = -ibv_req_notify_cq(dev->send.cq, 0);
 	return err;
 }
 
@@ -366,17 +366,17 @@ static void ms_device_close(struct ms_device *dev)
 	}
 	ms_memory_close(dev);
 	ms_recv_close(dev);
-	if (dev->recv_cq)
-		ibv_destroy_cq(dev->recv_cq);
-	if (dev->send_cq)
-		ibv_destroy_cq(dev->send_cq);
+	if (dev->recv.cq)
+		ibv_destroy_cq(dev->recv.cq);
+	if (dev->send.cq)
+		ibv_destroy_cq(dev->send.cq);
 	if (dev->channel)
 		ibv_destroy_comp_channel(dev->channel);
-	ms_memory_unregister(dev, &dev->send_mr);
+	ms_memory_unregister(dev, &dev->send.mr);
 	if (dev->pd)
 		ibv_dealloc_pd(dev->pd);
-	free(dev->send_bytes);
-	free(dev->sends);
+	free(dev->send.bytes);
+	free(dev->send.buffers);
 }
 
 static int ms_device_open(struct ms_server *srv, struct rdma_cm_id *id, struct ms_device **ret_dev)
@@ -405,7 +405,7 @@ static int ms_device_open(struct ms_server *srv, struct rdma_cm_id *id, struct m
 	dev->next = srv->devices;
 	srv->devices = dev;
 	ms_log(LOG_INFO, "device '%s': in use, %u receive and %u send buffers", dev->name,
-	       dev->recv_nr, dev->sends_nr);
+	       dev->recv.nr, dev->send.nr);
 	*ret_dev = dev;
 	return 0;
 }

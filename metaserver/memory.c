@@ -28,7 +28,7 @@ int ms_memory_register(struct ms_device *dev, void *addr, size_t bytes, int acce
 
 	if (!mr)
 		return errno ? -errno : -ENOMEM;
-	dev->registered_bytes += bytes;
+	dev->memory.bytes += bytes;
 	*ret_mr = mr;
 	return 0;
 }
@@ -37,7 +37,7 @@ void ms_memory_unregister(struct ms_device *dev, struct ibv_mr **mr)
 {
 	if (!*mr)
 		return;
-	dev->registered_bytes -= (*mr)->length;
+	dev->memory.bytes -= (*mr)->length;
 	ibv_dereg_mr(*mr);
 	*mr = NULL;
 }
@@ -59,7 +59,7 @@ static void ms_store(void *to, const void *from, size_t bytes)
 
 static struct krp_segment *ms_memory_segments(const struct ms_device *dev)
 {
-	return (struct krp_segment *)((char *)dev->root + MS_ROOT_OFFSET_SEGMENTS);
+	return (struct krp_segment *)((char *)dev->memory.root + MS_ROOT_OFFSET_SEGMENTS);
 }
 
 static int ms_memory_segment_add(struct ms_device *dev, unsigned int nr, void *addr, size_t bytes)
@@ -73,8 +73,8 @@ static int ms_memory_segment_add(struct ms_device *dev, unsigned int nr, void *a
 	err = ms_memory_register(dev, addr, bytes, IBV_ACCESS_REMOTE_READ, &mr);
 	if (err)
 		return err;
-	ms_memory_unregister(dev, &dev->segments[nr]); /* of a change that failed later */
-	dev->segments[nr] = mr;
+	ms_memory_unregister(dev, &dev->memory.segments[nr]); /* of a change that failed later */
+	dev->memory.segments[nr] = mr;
 	seg.rkey = krp_cpu_to_le32(mr->rkey);
 	seg.check = krp_cpu_to_le32(krp_segment_check(&seg, nr, dev->srv->hub.incarnation));
 	ms_store(&ms_memory_segments(dev)[nr], &seg, sizeof(seg));
@@ -83,33 +83,33 @@ static int ms_memory_segment_add(struct ms_device *dev, unsigned int nr, void *a
 
 static int ms_memory_dir_add(struct ms_device *dev, void *addr, size_t bytes)
 {
-	struct ms_region *r = &dev->dirs[dev->dirs_nr];
+	struct ms_region *r = &dev->memory.dirs[dev->memory.dirs_nr];
 	int err;
 
-	if (dev->dirs_nr == sizeof(dev->dirs) / sizeof(dev->dirs[0]))
+	if (dev->memory.dirs_nr == sizeof(dev->memory.dirs) / sizeof(dev->memory.dirs[0]))
 		return -ENOSPC;
 	err = ms_memory_register(dev, addr, bytes, IBV_ACCESS_REMOTE_READ, &r->mr);
 	if (err)
 		return err;
 	r->addr = addr;
-	dev->dirs_nr++;
+	dev->memory.dirs_nr++;
 	return 0;
 }
 
 static void ms_memory_dir_del(struct ms_device *dev, const void *addr)
 {
-	if (!dev->dirs_nr || dev->dirs[dev->dirs_nr - 1].addr != addr)
+	if (!dev->memory.dirs_nr || dev->memory.dirs[dev->memory.dirs_nr - 1].addr != addr)
 		return;
-	ms_memory_unregister(dev, &dev->dirs[--dev->dirs_nr].mr);
+	ms_memory_unregister(dev, &dev->memory.dirs[--dev->memory.dirs_nr].mr);
 }
 
 static uint32_t ms_memory_dir_rkey(const struct ms_device *dev, const void *addr)
 {
-	uint32_t i = dev->dirs_nr;
+	uint32_t i = dev->memory.dirs_nr;
 
 	while (i--)
-		if (dev->dirs[i].addr == addr)
-			return dev->dirs[i].mr->rkey;
+		if (dev->memory.dirs[i].addr == addr)
+			return dev->memory.dirs[i].mr->rkey;
 	return 0;
 }
 
@@ -124,18 +124,18 @@ static void ms_memory_write_root(struct ms_device *dev)
 	root.dir_addr = krp_cpu_to_le64((__u64)(uintptr_t)geo.dir);
 	root.dir_rkey = krp_cpu_to_le32(ms_memory_dir_rkey(dev, geo.dir));
 	root.segments_addr = krp_cpu_to_le64((__u64)(uintptr_t)ms_memory_segments(dev));
-	root.segments_rkey = krp_cpu_to_le32(dev->root_mr->rkey);
+	root.segments_rkey = krp_cpu_to_le32(dev->memory.root_mr->rkey);
 	root.epoch = krp_cpu_to_le32(srv->epoch);
 	root.heartbeat = krp_cpu_to_le64(ms_mono_ns() / 1000000 + 1);
 	root.settling_ms = krp_cpu_to_le32(ms_hub_settling_ms(&srv->hub, srv->clock.ms));
 	root.sum = krp_cpu_to_le64(krp_root_sum(&root));
-	ms_store(dev->root, &root, sizeof(root));
+	ms_store(dev->memory.root, &root, sizeof(root));
 }
 
 void ms_device_root_ref(const struct ms_device *dev, struct krp_root_ref *ret_ref)
 {
-	ret_ref->addr = krp_cpu_to_le64((__u64)(uintptr_t)dev->root);
-	ret_ref->rkey = krp_cpu_to_le32(dev->root_mr->rkey);
+	ret_ref->addr = krp_cpu_to_le64((__u64)(uintptr_t)dev->memory.root);
+	ret_ref->rkey = krp_cpu_to_le32(dev->memory.root_mr->rkey);
 	ret_ref->bytes = krp_cpu_to_le32(sizeof(struct krp_root));
 }
 
@@ -148,13 +148,13 @@ int ms_memory_open(struct ms_device *dev)
 	void *addr;
 	int err;
 
-	dev->segments = calloc(KRP_SEGMENTS_MAX, sizeof(struct ibv_mr *));
-	dev->root = aligned_alloc(4096, MS_ROOT_BYTES);
-	if (!dev->segments || !dev->root)
+	dev->memory.segments = calloc(KRP_SEGMENTS_MAX, sizeof(struct ibv_mr *));
+	dev->memory.root = aligned_alloc(4096, MS_ROOT_BYTES);
+	if (!dev->memory.segments || !dev->memory.root)
 		return -ENOMEM;
-	memset(dev->root, 0, MS_ROOT_BYTES);
-	err = ms_memory_register(dev, dev->root, MS_ROOT_BYTES, IBV_ACCESS_REMOTE_READ,
-				 &dev->root_mr);
+	memset(dev->memory.root, 0, MS_ROOT_BYTES);
+	err = ms_memory_register(dev, dev->memory.root, MS_ROOT_BYTES, IBV_ACCESS_REMOTE_READ,
+				 &dev->memory.root_mr);
 	if (err)
 		return err;
 	ms_table_geometry(table, &geo);
@@ -175,15 +175,15 @@ void ms_memory_close(struct ms_device *dev)
 {
 	unsigned int nr;
 
-	for (nr = 0; dev->segments && nr < KRP_SEGMENTS_MAX; nr++)
-		ms_memory_unregister(dev, &dev->segments[nr]);
-	while (dev->dirs_nr)
-		ms_memory_unregister(dev, &dev->dirs[--dev->dirs_nr].mr);
-	ms_memory_unregister(dev, &dev->root_mr);
-	free(dev->segments);
-	free(dev->root);
-	dev->segments = NULL;
-	dev->root = NULL;
+	for (nr = 0; dev->memory.segments && nr < KRP_SEGMENTS_MAX; nr++)
+		ms_memory_unregister(dev, &dev->memory.segments[nr]);
+	while (dev->memory.dirs_nr)
+		ms_memory_unregister(dev, &dev->memory.dirs[--dev->memory.dirs_nr].mr);
+	ms_memory_unregister(dev, &dev->memory.root_mr);
+	free(dev->memory.segments);
+	free(dev->memory.root);
+	dev->memory.segments = NULL;
+	dev->memory.root = NULL;
 }
 
 /* callbacks of the table, for every device */
@@ -224,7 +224,7 @@ static int ms_all_segment_add(void *arg, unsigned int nr, void *addr, size_t byt
 
 err_undo:
 	for (undo = srv->devices; undo != dev; undo = undo->next)
-		ms_memory_unregister(undo, &undo->segments[nr]);
+		ms_memory_unregister(undo, &undo->memory.segments[nr]);
 	return err;
 }
 

@@ -80,8 +80,8 @@ void ms_server_stats(const struct ms_server *srv, struct ms_server_stats *ret_st
 	st->strangers = srv->conns.strangers_nr;
 	for (dev = srv->devices; dev; dev = dev->next) {
 		st->devices++;
-		st->registered_bytes += dev->registered_bytes;
-		st->receives_posted += dev->recv_posted_nr;
+		st->registered_bytes += dev->memory.bytes;
+		st->receives_posted += dev->recv.posted_nr;
 	}
 }
 
@@ -225,7 +225,7 @@ static void ms_device_usage(const struct ms_server *srv, struct ms_device_info *
 			continue;
 		info->in_use = true;
 		info->sessions = dev->conns_nr;
-		info->registered_bytes = dev->registered_bytes;
+		info->registered_bytes = dev->memory.bytes;
 	}
 }
 

@@ -105,38 +105,82 @@ struct ms_recv_watch {
 };
 
 /**
+ * struct ms_device_recv - Where all connections of a device receive.
+ * @srq: shared receive queue.
+ * @cq: completions; holds as many as there are buffers.
+ * @bytes: buffers, KRP_MSG_BYTES_MAX each.
+ * @mr: their registration.
+ * @nr: how many.
+ * @posted: by index: it is posted, or its completion has not been seen.
+ * @posted_nr: how many are.
+ * @polled: completions ever taken.
+ * @empties: how often @cq was seen empty.
+ * @watch: whether the NIC has as many receives as we think.
+ */
+struct ms_device_recv {
+	struct ibv_srq *srq;
+	struct ibv_cq *cq;
+	uint8_t *bytes;
+	struct ibv_mr *mr;
+	uint32_t nr;
+	bool *posted;
+	uint32_t posted_nr;
+	uint64_t polled;
+	uint64_t empties;
+	struct ms_recv_watch watch;
+};
+
+/**
+ * struct ms_device_send - What all connections of a device send from.
+ * @cq: completions; holds as many as there are buffers.
+ * @bytes: buffers, KRP_MSG_BYTES_MAX each.
+ * @mr: their registration.
+ * @buffers: by index.
+ * @nr: how many.
+ * @used: in flight now.
+ * @notifies: of those, notifications.
+ * @free: first unused one.
+ */
+struct ms_device_send {
+	struct ibv_cq *cq;
+	uint8_t *bytes;
+	struct ibv_mr *mr;
+	struct ms_buffer *buffers;
+	uint32_t nr;
+	uint32_t used;
+	uint32_t notifies;
+	uint32_t free;
+};
+
+/**
+ * struct ms_device_memory - The table's memory as readers see it by a device.
+ * @root: root and, behind it, the array of segments.
+ * @root_mr: their registration.
+ * @segments: registrations of the segments, by number.
+ * @dirs: registrations of directories, old ones too.
+ * @dirs_nr: how many.
+ * @bytes: over all registrations.
+ */
+struct ms_device_memory {
+	struct krp_root *root;
+	struct ibv_mr *root_mr;
+	struct ibv_mr **segments;
+	struct ms_region dirs[KRP_DEPTH_MAX + 2];
+	uint32_t dirs_nr;
+	uint64_t bytes;
+};
+
+/**
  * struct ms_device - One RDMA device in use.
  * @srv: server.
  * @next: list of the server.
  * @verbs: librdmacm's context of the device; names the device for us.
  * @name: its name.
  * @pd: protection domain.
- * @srq: where all connections receive.
  * @channel: wakes the loop.
- * @recv_cq: completions of receives; holds as many as there are buffers.
- * @send_cq: completions of sends; holds as many as there are buffers.
- * @recv_bytes: receive buffers, KRP_MSG_BYTES_MAX each.
- * @recv_mr: their registration.
- * @recv_nr: how many.
- * @recv_posted: by index: it is posted, or its completion has not been seen.
- * @recv_posted_nr: how many are.
- * @recv_polled: completions of receives ever taken.
- * @recv_empties: how often @recv_cq was seen empty.
- * @recv_watch: whether the NIC has as many receives as we think.
- * @send_bytes: send buffers.
- * @send_mr: their registration.
- * @sends: send buffers, by index.
- * @sends_nr: how many.
- * @sends_used: in flight now.
- * @notifies_used: of those, notifications.
- * @send_free: first unused one.
- * @root: root and, behind it, the array of segments, as readers see them.
- * @root_mr: their registration.
- * @segments: registrations of the segments, by number.
- * @segments_nr: how many.
- * @dirs: registrations of directories, old ones too.
- * @dirs_nr: how many.
- * @registered_bytes: over all registrations.
+ * @recv: receives.
+ * @send: sends.
+ * @memory: registrations.
  * @broken: it cannot register memory; to be given up.
  * @rd_atomic: READs one queue pair can answer at once.
  * @conns_nr: connections.
@@ -151,32 +195,10 @@ struct ms_device {
 	struct ibv_context *verbs;
 	char name[MS_DEVICE_NAME_BYTES];
 	struct ibv_pd *pd;
-	struct ibv_srq *srq;
 	struct ibv_comp_channel *channel;
-	struct ibv_cq *recv_cq;
-	struct ibv_cq *send_cq;
-	uint8_t *recv_bytes;
-	struct ibv_mr *recv_mr;
-	uint32_t recv_nr;
-	bool *recv_posted;
-	uint32_t recv_posted_nr;
-	uint64_t recv_polled;
-	uint64_t recv_empties;
-	struct ms_recv_watch recv_watch;
-	uint8_t *send_bytes;
-	struct ibv_mr *send_mr;
-	struct ms_buffer *sends;
-	uint32_t sends_nr;
-	uint32_t sends_used;
-	uint32_t notifies_used;
-	uint32_t send_free;
-	struct krp_root *root;
-	struct ibv_mr *root_mr;
-	struct ibv_mr **segments;
-	uint32_t segments_nr;
-	struct ms_region dirs[KRP_DEPTH_MAX + 2];
-	uint32_t dirs_nr;
-	uint64_t registered_bytes;
+	struct ms_device_recv recv;
+	struct ms_device_send send;
+	struct ms_device_memory memory;
 	bool broken;
 	uint8_t rd_atomic;
 	uint32_t conns_nr;

@@ -507,19 +507,19 @@ static void test_a_device_that_lost_receives_is_opened_anew(void **state)
 	(void)state;
 	for (i = 0; i < 3; i++)
 		request(i);
-	fx.dev->recv_nr = RECEIVES;
-	fx.dev->recv_posted = malloc(RECEIVES * sizeof(*fx.dev->recv_posted));
-	assert_non_null(fx.dev->recv_posted);
-	memset(fx.dev->recv_posted, true, RECEIVES * sizeof(*fx.dev->recv_posted));
-	fx.dev->recv_posted_nr = RECEIVES;
-	fx.dev->recv_watch.armed = true;
+	fx.dev->recv.nr = RECEIVES;
+	fx.dev->recv.posted = malloc(RECEIVES * sizeof(*fx.dev->recv.posted));
+	assert_non_null(fx.dev->recv.posted);
+	memset(fx.dev->recv.posted, true, RECEIVES * sizeof(*fx.dev->recv.posted));
+	fx.dev->recv.posted_nr = RECEIVES;
+	fx.dev->recv.watch.armed = true;
 	for (i = 0; i < 2 * MS_CHECKS_SECOND; i++) { /* the NIC has said nothing */
 		ev_feed_event(fx.loop, &fx.srv->chores.check, EV_TIMER);
 		ev_run(fx.loop, EVRUN_NOWAIT);
 	}
 	assert_ptr_equal(fx.srv->devices, fx.dev);
-	fx.dev->recv_watch.low = true; /* fewer than half are left, and none has come back */
-	fx.dev->recv_empties++;
+	fx.dev->recv.watch.low = true; /* fewer than half are left, and none has come back */
+	fx.dev->recv.empties++;
 	for (i = 0; i < MS_CHECKS_SECOND; i++) {
 		assert_int_equal(fx.probes, 0);
 		ev_feed_event(fx.loop, &fx.srv->chores.check, EV_TIMER);
@@ -538,7 +538,7 @@ static int poll_cq(struct ibv_cq *cq, int most, struct ibv_wc *wcs)
 {
 	int n = 0;
 
-	while (cq == fx.dev->send_cq && n < most && fx.sent) {
+	while (cq == fx.dev->send.cq && n < most && fx.sent) {
 		wcs[n++] = (struct ibv_wc){ .wr_id = UINT64_MAX };
 		fx.sent--;
 	}
@@ -561,9 +561,9 @@ static void test_sends_that_are_left_are_taken_next(void **state)
 
 	(void)state;
 	fx.verbs.ops.poll_cq = poll_cq;
-	fx.dev->send_cq = &send_cq;
-	fx.dev->recv_cq = &recv_cq;
-	fx.dev->sends_nr = 1;
+	fx.dev->send.cq = &send_cq;
+	fx.dev->recv.cq = &recv_cq;
+	fx.dev->send.nr = 1;
 	ev_idle_init(&fx.dev->more, on_more);
 	fx.sent = 5000;
 	__real_ms_device_poll(fx.dev);
@@ -572,9 +572,9 @@ static void test_sends_that_are_left_are_taken_next(void **state)
 		ev_run(fx.loop, EVRUN_NOWAIT);
 	assert_int_equal(fx.sent, 0);
 	assert_false(ev_is_active(&fx.dev->more));
-	fx.dev->send_cq = NULL;
-	fx.dev->recv_cq = NULL;
-	fx.dev->sends_nr = 0;
+	fx.dev->send.cq = NULL;
+	fx.dev->recv.cq = NULL;
+	fx.dev->send.nr = 0;
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

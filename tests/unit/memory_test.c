@@ -95,7 +95,7 @@ static int teardown(void **state)
 	fx.srv->devices = NULL;
 	ms_memory_close(fx.dev);
 	assert_int_equal(fx.nr, 0);
-	assert_int_equal(fx.dev->registered_bytes, 0);
+	assert_int_equal(fx.dev->memory.bytes, 0);
 	free(fx.dev);
 	ms_server_free(fx.srv);
 	ev_loop_destroy(fx.loop);
@@ -147,7 +147,7 @@ static unsigned int judge(void)
 		assert_int_equal((uintptr_t)mr->addr % PAGE, 0);
 		/* to the end of the page that it ends in */
 		assert_zero(mr->addr, mr->length, (mr->length + PAGE - 1) / PAGE * PAGE);
-		if (mr == fx.dev->root_mr)
+		if (mr == fx.dev->memory.root_mr)
 			continue;
 		others += !of_the_table(mr);
 	}
@@ -170,10 +170,11 @@ static void test_keys_reach_the_table_and_no_more(void **state)
 	assert_true(geo.segments_nr > 4 && geo.depth > 4);
 	/* directories that readers may still READ stay, but are no larger than they were */
 	assert_true(judge() <= geo.depth);
-	assert_int_equal(fx.dev->root_mr->length, array);
-	assert_ptr_equal(fx.dev->root_mr->addr, fx.dev->root);
-	assert_zero(fx.dev->root, sizeof(struct krp_root), PAGE);
-	assert_zero(fx.dev->root, PAGE + geo.segments_nr * sizeof(struct krp_segment), array);
+	assert_int_equal(fx.dev->memory.root_mr->length, array);
+	assert_ptr_equal(fx.dev->memory.root_mr->addr, fx.dev->memory.root);
+	assert_zero(fx.dev->memory.root, sizeof(struct krp_root), PAGE);
+	assert_zero(fx.dev->memory.root, PAGE + geo.segments_nr * sizeof(struct krp_segment),
+		    array);
 }
 
 /* Whichever piece cannot be registered: the record is refused, and what was there is reachable. */

@@ -258,11 +258,11 @@ static void test_half_messages_lose_no_receives(void **state)
 	struct stranger_fixture *fx = *state;
 	struct ms_device dev = {
 		.srv = &fx->srv,
-		.recv_nr = RECEIVES,
-		.recv_posted = posted,
-		.recv_posted_nr = RECEIVES,
-		.recv_empties = 1, /* all completions have been taken since the NIC told */
-		.recv_watch = { .armed = true, .low = true },
+		.recv.nr = RECEIVES,
+		.recv.posted = posted,
+		.recv.posted_nr = RECEIVES,
+		.recv.empties = 1, /* all completions have been taken since the NIC told */
+		.recv.watch = { .armed = true, .low = true },
 	};
 
 	memset(posted, true, sizeof(posted));
@@ -270,7 +270,7 @@ static void test_half_messages_lose_no_receives(void **state)
 	assert_false(ms_recv_check(&dev)); /* one more is missing than they can hold */
 	crowd(fx, 7, 1, 0);
 	assert_true(ms_recv_check(&dev));
-	assert_false(dev.recv_watch.low);
+	assert_false(dev.recv.watch.low);
 }
 
 /* The end of the queue pair decides, not the address that a client says it wants. */
