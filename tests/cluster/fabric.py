@@ -100,7 +100,7 @@ class Fabric:
 
     def requests(self, index):
         """What a guest has sent of RDMA by reliable connections: ({(operation, bytes): requests},
-        NAKs for another reason than a number), since the switch began."""
+        NAKs for another reason than a number), since the switch began or forget()."""
         first, *rows = self.command(f"rdma {index}").splitlines()
         _, naks, _, uncounted = first.split()
         if int(uncounted):
@@ -108,9 +108,17 @@ class Fabric:
         ops = {(op, int(size)): int(count) for op, size, count in map(str.split, rows)}
         return ops, int(naks)
 
+    def forget(self):
+        """Count what guests send of RDMA anew: the switch has a place for each length, and what
+        all tests of a run send are more of them than it has."""
+        self.command("forget")
+
 
 class CardFabric(Fabric):
     """The network of ConnectX models: sockets in a folder, disturbed by the cards."""
+
+    def forget(self):
+        """The cards count, and have places enough."""
 
     def _set(self, index, **properties):
         for name, value in properties.items():

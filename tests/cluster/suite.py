@@ -182,6 +182,7 @@ class Suite:
         try:
             signal.setitimer(signal.ITIMER_REAL, seconds)
             try:
+                self.cluster.fabric.forget()
                 function(self.cluster)
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)

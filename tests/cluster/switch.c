@@ -331,6 +331,9 @@ static int command_run(const char *text, char *reply, size_t size)
 		if (!valid_port(a))
 			return -ERANGE;
 		rdma_show(&ports[a].rdma, reply, size);
+	} else if (!strcmp(text, "forget")) {
+		for (a = 0; a < n_ports; a++)
+			ports[a].rdma = (struct rdma_port){ 0 };
 	} else if (sscanf(text, "cut %u %u", &a, &b) == 2) {
 		return command_cut(a, b, true);
 	} else if (sscanf(text, "join %u %u", &a, &b) == 2) {
@@ -463,7 +466,7 @@ int main(int argc, char **argv)
 			"PORTS - 1, at most %d. Commands on PATH.ctl: loss PORT PERMILLE,\n"
 			"delay PORT MICROSECONDS, disorder PORT TWICE_PERMILLE LATE_PERMILLE,\n"
 			"cut A B, join A B, down PORT, up PORT, seed NUMBER, reset, stats,\n"
-			"rdma PORT.\n",
+			"rdma PORT, forget (what was counted of RDMA).\n",
 			MAX_PORTS);
 		return 2;
 	}

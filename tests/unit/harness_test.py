@@ -115,9 +115,13 @@ class FakeMachine:
 
 
 def cluster_with(problems):
-    """A cluster of one guest whose kernel log has these lines."""
+    """A cluster of one guest whose kernel log has these lines; its fabric's `forgot` is a list of
+    the times that it was asked to count anew."""
+    forgot = []
     return types.SimpleNamespace(nodes=lambda: [FakeMachine(problems)], dead=lambda: [],
-                                 kernel=types.SimpleNamespace(times=lambda: 1))
+                                 kernel=types.SimpleNamespace(times=lambda: 1),
+                                 fabric=types.SimpleNamespace(forgot=forgot,
+                                                              forget=lambda: forgot.append(1)))
 
 
 class Run(unittest.TestCase):
@@ -143,11 +147,13 @@ class Run(unittest.TestCase):
             raise AssertionError("as it should")
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
-        run = suite.Suite(cluster_with([]), pathlib.Path(scratch.name, "logs"))
+        cluster = cluster_with([])
+        run = suite.Suite(cluster, pathlib.Path(scratch.name, "logs"))
         run.save_logs = run._repair = lambda *_: None
         self.assertFalse(run.run([("one", lambda _: time.sleep(0.1), True), ("two", fails, True)]))
         times = json.loads(pathlib.Path(scratch.name, "logs/times.json").read_text())
         self.assertEqual(list(times), ["one", "two"])
+        self.assertEqual(len(cluster.fabric.forgot), 2, "each counts anew")
         self.assertGreaterEqual(times["one"], 0.1)
 
     def test_only_what_can_run_here_is_selected(self):
