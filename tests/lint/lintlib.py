@@ -75,6 +75,7 @@ class Tree:
     def __init__(self, jobs, fix=False, only=()):
         self.jobs = jobs
         self.fix = fix
+        self.partly = []        # how much was judged, by gates that have judged a share
         self.only = tuple(os.path.relpath(os.path.abspath(p), ROOT) for p in only)
         self.work = os.path.join(ROOT, ".work", "lint")
         os.makedirs(self.work, exist_ok=True)

@@ -41,7 +41,10 @@ def in_turn(tree, items):
         return items
     turn = choice.turn(ROOT) % SHARES
     changed = {*names.splitlines(), *choice.changed_paths(ROOT, "HEAD")[1]}
-    return [item for i, item in enumerate(items) if i % SHARES == turn or item[0] in changed]
+    judged = [item for i, item in enumerate(items) if i % SHARES == turn or item[0] in changed]
+    if len(judged) < len(items):
+        tree.partly.append(f"{len(judged)} of {len(items)} files")
+    return judged
 
 
 class Passed:

@@ -123,6 +123,7 @@ class Run:
 
     def _last_lines(self):
         ended, left_out = self._lanes.ended, self._lanes.left_out
+        skipped, partly, failed = report.told(ended)
         totals = report.Totals(ended)
         totals.skipped += len(left_out)
         if ended:
@@ -132,7 +133,8 @@ class Run:
             print("not asked for: the rest of "
                   f"{', '.join(dict.fromkeys(job.part.name for job in self._plan.rest))}: "
                   "./run test full")
-        for line in report.owed(left_out, self._next_turn if self._limit else None, self._turn):
+        for line in (*report.owed(left_out, self._next_turn if self._limit else None, self._turn),
+                     *skipped, *partly, *failed):
             print(line)
         for job, reason in left_out:
             if reason.endswith("could not be made"):

@@ -11,7 +11,8 @@ A part is an executable NN-NAME in the folder of parts. Lines of its opening com
   prepare: COMMAND           what takes long before it: it is run, with the rest of the
                              processors, while other parts are
 It gets KRCORE_PART (a name for its logs), KRCORE_PATTERN and KRCORE_SHARE, and prints as
-its last line "N passed, N failed", where ", N skipped" may follow.
+its last line "N passed, N failed", where ", N skipped" may follow. Its lines that begin with
+FAIL, skip, SKIP or "partly:" are said again in the last lines of the run.
 """
 
 import dataclasses

@@ -31,6 +31,19 @@ def table(ended):
     return lines
 
 
+def told(ended):
+    """A line for each test that was skipped, or failed, and for what was judged in part: who
+    sees the end of a long log alone sees them."""
+    said = {word: [f"{word} {job.job.name}: {text}" for job in ended
+                   for kind, text in job.told if kind == word]
+            for word in ("skip", "partly", "FAIL")}
+    more = {job.job.name: job.failed - sum(kind == "FAIL" for kind, _ in job.told)
+            for job in ended}
+    silent = [f"FAIL {name}: {count} that no line names" for name, count in more.items()
+              if count > 0]
+    return said["skip"], said["partly"], said["FAIL"] + silent
+
+
 def owed(left_out, next_turn=None, turn=0):
     """A line for each job that did not run. `next_turn(job)`: the commit it comes at."""
     lines = []

@@ -13,6 +13,9 @@ import time
 from . import clock
 
 TOTAL = re.compile(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?")
+# of a line of a test that failed or was skipped, and of one about what was judged in part
+TOLD = re.compile(r"(FAIL|skip|SKIP|partly:)\s+(?:[\d.]+ s\s+)?(\S.*)")
+TOLD_MAX = 50           # of a kind, of a job
 PR_SET_PDEATHSIG = 1
 LINE_BYTES_MAX = 1 << 24
 KILL_SECONDS = 60       # after SIGTERM
@@ -25,13 +28,15 @@ def end_with_parent():
 
 
 class Running:
-    """A job that runs. After `ended()`: `passed`, `failed`, `skipped`, `seconds`."""
+    """A job that runs. After `ended()`: `passed`, `failed`, `skipped`, `seconds`; `told`, what its
+    lines have said of tests that did not pass: (FAIL, skip or partly, words)."""
 
     def __init__(self, job, checkout, logs, live):
         """`live`: print each line at once; else all of them at the end."""
         self.job = job
         self.passed = self.failed = self.skipped = 0
         self.last = ""              # line on standard output
+        self.told = []
         self._why = ""              # it was ended
         self._checkout, self._live = checkout, live
         self._log = open(logs / f"{job.log}.log", "w", errors="replace")
@@ -94,10 +99,19 @@ class Running:
             self._log.flush()
             if stream is sys.stdout:
                 self.last = line
+                self._note(line)
             if self._live:
                 print(line, file=stream, flush=True)
             else:
                 self._lines.append(line)
+
+    def _note(self, line):
+        match = TOLD.match(line)
+        if not match:
+            return
+        word = "FAIL" if match[1] == "FAIL" else match[1].lower().rstrip(":")
+        if sum(kind == word for kind, _ in self.told) < TOLD_MAX:
+            self.told.append((word, re.sub(r"\s+", " ", match[2])))
 
     def _count(self, trouble):
         status = self._process.returncode
@@ -115,6 +129,7 @@ class Running:
 
     def _say_trouble(self, text):
         line = f"FAIL {self.job.name}: {text}"
+        self.told.append(("FAIL", text))
         self._log.write(line + "\n")
         self._lines.append(line)
         if self._live:

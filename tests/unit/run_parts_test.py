@@ -186,6 +186,18 @@ class Verdicts(Folder):
         self.assertEqual((result.returncode, self.last(result)),
                          (1, "6 passed, 1 failed, 3 skipped"))
 
+    def test_what_did_not_pass_is_named_in_the_last_lines(self):
+        self.part("10", "x", script='echo "FAIL   38.8 s  messages.large"; echo "    ok  FAIL no"; '
+                                    'echo "skip  eth: passed  before"; echo "SKIP  abi32  0.1 s"; '
+                                    'echo "partly: tidy 3 of 9 files"; '
+                                    'echo "1 passed, 1 failed, 2 skipped"; exit 1')
+        self.part("20", "y", script='echo "4 passed, 2 failed"; exit 1')
+        lines = self.run_test("x", "y").stdout.splitlines()
+        self.assertEqual(lines[-6:], ["skip x: eth: passed before", "skip x: abi32 0.1 s",
+                                      "partly x: tidy 3 of 9 files", "FAIL x: messages.large",
+                                      "FAIL y: 2 that no line names",
+                                      "5 passed, 3 failed, 2 skipped"])
+
     def test_no_total_is_a_failure(self):
         status, last, out = self.verdict("exit 0")
         self.assertEqual((status, last), (1, "0 passed, 1 failed"))
