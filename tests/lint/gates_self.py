@@ -9,6 +9,7 @@ import shutil
 import tempfile
 
 from gates_layers import symbols
+from gates_text import bad_subjects
 from lintlib import GATES, ROOT, fail_if, gate, tool
 
 LICENCE = "GPL-2.0-only OR MIT"
@@ -95,7 +96,8 @@ FAULTS = [
 # these compare files with each other: they are shown all of the copy, not the planted one alone
 OF_ALL_FILES = ("symbols", "man-cover")
 # gates that no fault is planted for, and why
-WITHOUT_FAULT = {"gates": "it would plant all of these once more"}
+WITHOUT_FAULT = {"gates": "it would plant all of these once more",
+                 "commits": "a copy of the tree has none: plant_subjects() has some"}
 
 
 def without_fault():
@@ -114,7 +116,7 @@ def gates(tree):
     lines = []
     folder = tempfile.mkdtemp(prefix="gates.", dir=tree.work)
     try:
-        lines += plant_calls(os.path.join(folder, "objects"))
+        lines += plant_calls(os.path.join(folder, "objects")) + plant_subjects()
         for name in tree.files("*"):
             target = os.path.join(folder, name)
             os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -150,6 +152,14 @@ def plant_calls(folder):
     said = symbols(folder)
     wanted = ["kmod/pool/low.c: calls krc_high() of user/"]
     return [] if said == wanted else [f"kmod: of the calls planted in objects it says {said}"]
+
+
+def plant_subjects():
+    """Subjects of commits, the last two of them bad. Returns complaints."""
+    said = bad_subjects([("1", "kmod: pool, peer: count"), ("2", "Merge " + "a" * 80),
+                         ("3", "kmod: " + "a" * 67), ("4", "Count segments")])
+    return [] if [line[0] for line in said] == ["3", "4"] \
+        else [f"commits: of the subjects planted it says {said}"]
 
 
 def plant(folder, name, path, text, word):

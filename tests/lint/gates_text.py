@@ -5,7 +5,7 @@ import re
 import shutil
 import tempfile
 
-from lintlib import ROOT, Skipped, fail_if, gate, need, tool
+from lintlib import ROOT, Failed, Skipped, fail_if, gate, need, tool
 
 EXPOSURE_MAX = 25  # of 100: 2.5 in the words of systemd-analyze
 LICENCES = {
@@ -62,6 +62,40 @@ def python(tree):
               if "# noqa" not in source_line(tree, line)]
     fail_if(lines)
     return f"{len(names)} files"
+
+
+SUBJECT = re.compile(r"[\w./*, -]+: \S")
+SUBJECT_MAX = 72
+OF_GIT = ("Merge ", 'Revert "', "fixup! ", "squash! ")     # it writes those
+
+
+def bad_subjects(subjects):
+    """Complaints about (commit, subject)."""
+    ours = [(commit, subject) for commit, subject in subjects if not subject.startswith(OF_GIT)]
+    return [f"{commit}: {len(subject)} characters, at most {SUBJECT_MAX}: {subject}"
+            for commit, subject in ours if len(subject) > SUBJECT_MAX] + \
+           [f"{commit}: not `area: imperative`: {subject}"
+            for commit, subject in ours if not SUBJECT.match(subject)]
+
+
+@gate("commits")
+def commits(tree):
+    """subjects of commits, from this gate's own on, are `area: imperative` in 72 characters"""
+    git = ["git", "-c", f"safe.directory={ROOT}", "log"]
+    if not os.path.exists(os.path.join(ROOT, ".git")) or not shutil.which("git"):
+        raise Skipped("there is no repository")
+    status, out = tool(git + ["-S", '@gate("commits")', "--format=%H", "--reverse", "--",
+                              "tests/lint/gates_text.py"])
+    if status:
+        raise Skipped(f"git: {out.strip()}")
+    first = out.split()[:1]
+    status, out = tool(git + ["--ancestry-path", "--format=%h %s", f"{first[0]}..HEAD"]) \
+        if first else (0, "")       # it is not committed yet
+    if status:
+        raise Failed(out)
+    subjects = [line.split(" ", 1) for line in out.splitlines() if " " in line]
+    fail_if(bad_subjects(subjects))
+    return f"{len(subjects)} commits"
 
 
 def source_line(tree, report):
