@@ -311,9 +311,9 @@ enum {
 	KRP_GENL_A_CONN_BACKLOG, /* u32: messages that the program has not taken */
 	KRP_GENL_A_CONN_SENT, /* u64: messages, each once */
 	KRP_GENL_A_CONN_RECEIVED, /* u64: messages */
-	KRP_GENL_A_CONN_REPEATS, /* u32: messages that were sent again */
-	KRP_GENL_A_CONN_GAPS, /* u32: times that the peer missed some */
-	KRP_GENL_A_CONN_BUSY, /* u32: times that the peer's node had no room after all */
+	KRP_GENL_A_CONN_REPEATS, /* u32: messages, answers to large ones: come again, dropped */
+	KRP_GENL_A_CONN_GAPS, /* u32: messages dropped: others before them were missing */
+	KRP_GENL_A_CONN_BUSY, /* u32: messages dropped: this node had no room after all */
 	KRP_GENL_A_CONN_FOREIGN, /* u32: packets dropped: forged, late or of another life */
 	KRP_GENL_A_CONN_CLIENT, /* u64: number of a client in the kernel, never used again */
 

@@ -382,9 +382,9 @@ struct krp_shut {
  * @unacked: out: those that the peer's node has not acknowledged.
  * @window: out: messages that the peer still has room for.
  * @backlog: out: of @received, those that were not taken.
- * @repeats: out: messages that were sent again.
- * @gaps: out: times that the peer missed some.
- * @busy: out: times that the peer's node had no room though it had said so.
+ * @repeats: out: messages, and answers to large ones, that have come again; dropped.
+ * @gaps: out: messages dropped because others before them were missing.
+ * @busy: out: messages dropped because this node had no room, though it had said so.
  * @foreign: out: packets that were dropped as forged, late or of another life.
  *
  * Returns 0, -EINVAL, -EBADFD (no setup, or no inbox), -ENOENT.

@@ -264,6 +264,7 @@ static inline void krp_stream_refer_came(struct krp_stream *s, __u64 now_ns,
 		return;
 	}
 	if (!h) {
+		s->dropped.repeats++;
 		s->owe.answer = 1; /* it has not heard that we know */
 		return;
 	}

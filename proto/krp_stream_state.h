@@ -391,7 +391,7 @@ struct krp_stream_owe {
 
 /**
  * struct krp_stream_dropped - What came and was dropped.
- * @repeats: messages dropped because they had come before.
+ * @repeats: messages and DONEs dropped because they had come before.
  * @gaps: messages dropped because others are missing before them.
  * @busy: messages dropped for lack of room.
  * @foreign: packets dropped that were not this connection's.

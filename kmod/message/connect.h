@@ -184,7 +184,7 @@ void krc_stream_peer(struct krc_stream *stream, struct krc_stream_peer *ret_peer
  * @window: messages that it may still send.
  * @backlog: letters with messages that were not freed.
  * @ending: KRC_LETTER_ENDED was put in and not freed.
- * @repeats: see struct krp_stream.
+ * @repeats: see struct krp_stream_dropped.
  * @gaps: likewise.
  * @busy: likewise.
  * @foreign: likewise.

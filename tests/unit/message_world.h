@@ -262,7 +262,7 @@ struct mw_event {
  * @spare_nr: how many.
  * @sent_packets: packets sent.
  * @packets: of them, by type.
- * @repeats: messages that were sent again.
+ * @repeats: messages and DONEs dropped because they had come before.
  * @challenges: OPENs that were answered by a challenge.
  * @look_ups: look-ups of records.
  * @offers: connections offered to a program.

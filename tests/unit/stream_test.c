@@ -434,6 +434,36 @@ static void test_cancel(void **state)
 	mw_free(w);
 }
 
+/* DONE that comes again is counted and answered: the first answer may be late. */
+static void test_done_that_comes_again(void **state)
+{
+	struct krp_stream_todo done, todo;
+	struct mw_end *a, *b;
+	__u64 seq;
+	struct mw_world *w = announced(&a, &b, &seq);
+
+	(void)state;
+	assert_int_equal(krp_stream_fetch(&b->s, w->now_ns, seq), 0);
+	krp_stream_fetched(&b->s, seq, 0);
+	assert_int_equal(krp_stream_next(&b->s, w->now_ns, &done), KRP_STREAM_SEND);
+	assert_int_equal(done.packet.type, KRP_MESSAGE_DONE);
+	/* once, until the peer is asked */
+	assert_int_equal(krp_stream_next(&b->s, w->now_ns, &todo), KRP_STREAM_WAIT);
+	assert_true(todo.until_ns >= w->now_ns + w->conf.retry_ns);
+	krp_stream_received(&a->s, w->now_ns, w->now_ns, &done.packet, 1);
+	assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_RELEASE);
+	assert_int_equal(a->s.dropped.repeats, 0);
+	krp_stream_received(&a->s, w->now_ns, w->now_ns, &done.packet, 1);
+	assert_int_equal(a->s.dropped.repeats, 1);
+	do
+		assert_int_not_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_WAIT);
+	while (todo.what != KRP_STREAM_SEND);
+	assert_int_equal(todo.packet.type, KRP_MESSAGE_CREDIT);
+	krp_stream_received(&b->s, w->now_ns, w->now_ns, &todo.packet, 1);
+	assert_int_equal(krp_stream_fetches(&b->s), 0);
+	mw_free(w);
+}
+
 static void test_silence(void **state)
 {
 	struct mw_end *a, *b;
@@ -916,6 +946,7 @@ int main(void)
 		cmocka_unit_test(test_memory_is_held_until_no_read_can_come),
 		cmocka_unit_test(test_fetch_only_within_the_lease),
 		cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_done_that_comes_again),
 		cmocka_unit_test(test_silence),
 		cmocka_unit_test(test_end_without_room),
 		cmocka_unit_test(test_opener_gives_up),

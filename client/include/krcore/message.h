@@ -191,9 +191,9 @@ struct krcore_connection_options {
  * @unacked: messages that the peer's node has not acknowledged.
  * @window: messages that the peer still has room for.
  * @backlog: of @received, those that were not taken.
- * @repeats: messages that were sent again.
- * @gaps: times that the peer missed some.
- * @busy: times that the peer's node had no room though it had said so.
+ * @repeats: messages, and answers to large ones, that have come again; dropped.
+ * @gaps: messages dropped because others before them were missing.
+ * @busy: messages dropped because this node had no room, though it had said so.
  * @foreign: packets that were dropped as forged, late or of another life.
  * @rsvd: zero.
  */
