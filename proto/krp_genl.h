@@ -184,6 +184,8 @@ enum {
 	KRP_GENL_A_QUEUE_COMPLETED, /* u64: completions */
 	KRP_GENL_A_QUEUE_FAILED, /* u64: completions that were errors */
 	KRP_GENL_A_QUEUE_BYTES, /* u64: transferred */
+	KRP_GENL_A_QUEUE_INITIATOR, /* u32: its requests go through it, or a lane; once it has one */
+	KRP_GENL_A_QUEUE_ISOLATED, /* u8: 1 if that is for whoever holds others up, else 0 */
 
 	__KRP_GENL_A_QUEUE_MAX,
 	KRP_GENL_A_QUEUE_MAX = (__KRP_GENL_A_QUEUE_MAX - 1)

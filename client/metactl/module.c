@@ -126,6 +126,8 @@ static const struct mc_attr mc_queue_attrs[] = {
 	{ KRP_GENL_A_QUEUE_COMPLETED, "completed", MC_FORM_NUMBER, MC_DETAIL },
 	{ KRP_GENL_A_QUEUE_FAILED, "failed", MC_FORM_NUMBER, 0 },
 	{ KRP_GENL_A_QUEUE_BYTES, "transferred_bytes", MC_FORM_NUMBER, 0 },
+	{ KRP_GENL_A_QUEUE_INITIATOR, "initiator", MC_FORM_NUMBER, MC_DETAIL },
+	{ KRP_GENL_A_QUEUE_ISOLATED, "isolated", MC_FORM_BOOL, MC_DETAIL },
 	{ KRP_GENL_A_QUEUE_ERROR, "errno", MC_FORM_ERROR, MC_DETAIL },
 	{ 0 },
 };

@@ -375,7 +375,9 @@ static int krc_nl_put_queue(struct sk_buff *skb, const void *row)
 	    krc_nl_put_u64(skb, KRP_GENL_A_QUEUE_POSTED, queue->posted) ||
 	    krc_nl_put_u64(skb, KRP_GENL_A_QUEUE_COMPLETED, queue->completed) ||
 	    krc_nl_put_u64(skb, KRP_GENL_A_QUEUE_FAILED, queue->failed) ||
-	    krc_nl_put_u64(skb, KRP_GENL_A_QUEUE_BYTES, queue->bytes))
+	    krc_nl_put_u64(skb, KRP_GENL_A_QUEUE_BYTES, queue->bytes) ||
+	    nla_put_u8(skb, KRP_GENL_A_QUEUE_ISOLATED, queue->isolated) ||
+	    (queue->placed && nla_put_u32(skb, KRP_GENL_A_QUEUE_INITIATOR, queue->initiator)))
 		return -EMSGSIZE;
 	if (queue->state == KRP_QUEUE_IDLE)
 		return 0;

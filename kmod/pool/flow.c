@@ -391,11 +391,27 @@ u32 krc_flow_index(const struct krc_flow *flow)
 	return index;
 }
 
+bool krc_flow_where(const struct krc_flow *flow, u32 *ret_index, bool *ret_isolated)
+{
+	const struct krc_channel *ch;
+
+	rcu_read_lock(); /* as in krc_flow_index() */
+	ch = READ_ONCE(flow->channel);
+	if (ch) {
+		*ret_index = ch->index;
+		*ret_isolated = ch->kind == KRC_CHANNEL_ISOLATED;
+	}
+	rcu_read_unlock();
+	return ch;
+}
+
 void krc_flow_release(struct krc_flow *flow)
 {
-	if (flow->channel)
-		krc_channel_put(flow->channel);
-	flow->channel = NULL;
+	struct krc_channel *ch = flow->channel;
+
+	WRITE_ONCE(flow->channel, NULL); /* krc_flow_where() may be reading it */
+	if (ch)
+		krc_channel_put(ch);
 }
 
 struct krc_flow *krc_channel_next_flow(struct krc_channel *ch)

@@ -289,6 +289,17 @@ void krc_flow_resume(struct krc_flow *flow);
 u32 krc_flow_index(const struct krc_flow *flow);
 
 /**
+ * krc_flow_where() - Which channel a flow is on, or was given last, for diagnostics.
+ * @flow: flow.
+ * @ret_index: out: index of the channel; untouched if there is none.
+ * @ret_isolated: out: it is a channel of the isolated (pool/isolation.h); likewise.
+ *
+ * Context: any.
+ * Return: whether there is one: something was submitted, cancelled or restarted.
+ */
+bool krc_flow_where(const struct krc_flow *flow, u32 *ret_index, bool *ret_isolated);
+
+/**
  * krc_flow_drain() - Wait until nothing is outstanding.
  * @flow: flow.
  *

@@ -693,7 +693,10 @@ static void krc_test_the_slow_are_evicted(struct kunit *test)
 	struct krc_test_flow *bad = t->flow[0], *good = t->flow[1];
 	struct krc_standing *target = krc_test_evict(t, bad, good);
 	struct krc_pool_stats stats;
+	bool isolated;
+	u32 at;
 
+	KUNIT_EXPECT_TRUE(test, krc_flow_where(&bad->flow, &at, &isolated) && !isolated && !at);
 	KUNIT_ASSERT_EQ(test, krc_test_submit(bad, 2, KRP_OP_READ, 8), 0); /* those wait as well */
 	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, 3), 3U);
 	krc_test_wait(test, READ_ONCE(bad->done) == 3);
@@ -706,6 +709,8 @@ static void krc_test_the_slow_are_evicted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->resets, 0U);
 	krc_pool_stats(t->pool, &stats);
 	KUNIT_EXPECT_EQ(test, stats.isolated, 1ULL);
+	KUNIT_EXPECT_TRUE(test, krc_flow_where(&bad->flow, &at, &isolated) && isolated && at);
+	KUNIT_EXPECT_TRUE(test, krc_flow_where(&good->flow, &at, &isolated) && !isolated && !at);
 	krc_test_asked(t, good, KRC_CHANNEL_SHARED);
 	krc_standing_put(target);
 }

@@ -464,6 +464,7 @@ void krc_queue_describe(struct krc_queue *queue, struct krc_queue_info *ret_info
 		.bytes = READ_ONCE(queue->bytes),
 	};
 	strscpy(ret_info->comm, ctx->comm, sizeof(ret_info->comm));
+	ret_info->placed = krc_flow_where(&queue->flow, &ret_info->initiator, &ret_info->isolated);
 	ret_info->outstanding = ret_info->posted - ret_info->completed;
 	rcu_read_lock();
 	peer = READ_ONCE(queue->peer);

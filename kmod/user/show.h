@@ -31,6 +31,9 @@
  * @completed: completions so far.
  * @failed: completions that were errors.
  * @bytes: bytes transferred.
+ * @initiator: index of the initiator, or lane, that its requests go through.
+ * @placed: there is one: something was posted, or it was connected again.
+ * @isolated: that initiator is one of those for whoever holds others up, see pool/isolation.h.
  */
 struct krc_queue_info {
 	u64 context;
@@ -49,6 +52,9 @@ struct krc_queue_info {
 	u64 completed;
 	u64 failed;
 	u64 bytes;
+	u32 initiator;
+	bool placed;
+	bool isolated;
 };
 
 /**

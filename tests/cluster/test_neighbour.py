@@ -388,6 +388,10 @@ def _apart(machine, peer):
     check(not through[TENANT_BYTES] & through[FLOOD_BYTES], f"they share an initiator: {through}")
     shared = nodes.pool(machine)["initiators"]
     check(max(through[TENANT_BYTES]) < shared, "the good program is where all are")
+    there = [row for row in krcore.metactl(machine, "queue list")
+             if row["type"] == "queue" and row["isolated"]]
+    check(there and all(row["initiator"] >= shared for row in there),
+          f"the bad one is shown: {there}")
 
 
 def _limits(events):

@@ -61,6 +61,7 @@ def _check_queue(row, address):
           row["state"] == "ready" and row["depth"] == 32, f"{row}")
     check(0 < row["completed"] <= row["posted"] and row["transferred_bytes"] > 0 and
           row["outstanding"] <= 32 and row["failed"] == 0 and not row["errno"], f"{row}")
+    check(row["initiator"] >= 0 and row["isolated"] is False, f"it holds nobody up: {row}")
 
 
 def _check_own(machine, user, own):
