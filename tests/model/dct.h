@@ -9,6 +9,9 @@
 
 /**
  * enum cx_dct_state - States of a DC target.
+ * @CX_DCT_ACTIVE: takes connections.
+ * @CX_DCT_DRAINING: takes no new ones, finishes messages under way.
+ * @CX_DCT_DRAINED: has no initiators any more: can be destroyed.
  */
 enum cx_dct_state {
 	CX_DCT_ACTIVE = 0,
@@ -18,6 +21,19 @@ enum cx_dct_state {
 
 /**
  * struct cx_dct - A DC target.
+ * @obj: head.
+ * @dev: device, for @drain.
+ * @state: goes on with DRAIN_DCT, never back.
+ * @pd: protection domain that keys are checked with; referenced.
+ * @srq: where it takes receive requests from; referenced.
+ * @cq: where it completes; referenced.
+ * @user_index: for completions: what the driver calls it by.
+ * @key: DC access key.
+ * @key_violations: connects with another key.
+ * @key_armed: the next one of those raises CX_EV_DCT_KEY.
+ * @dctc: context as it was created.
+ * @initiators: node << 24 | qpn -> struct cx_responder, owned.
+ * @drain: ends draining after a while, messages under way or not.
  */
 struct cx_dct {
 	struct cx_obj obj;
@@ -31,7 +47,7 @@ struct cx_dct {
 	u32 key_violations;
 	bool key_armed;
 	u8 dctc[128];
-	GHashTable *initiators; /* node << 24 | qpn -> struct cx_responder */
+	GHashTable *initiators;
 	QEMUTimer *drain;
 };
 

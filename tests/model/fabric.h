@@ -14,13 +14,22 @@ struct cx_peer;
 
 /**
  * struct cx_fabric - A device's end of the fabric.
+ * @dir: folder, "" for none; owned.
+ * @fd: socket that frames come from, -1 without a fabric.
+ * @peers: node -> struct cx_peer, owned; NULL before cx_fabric_open().
+ * @where: link address -> node + 1, as learnt from frames.
+ * @inbox_bytes: over all frames there.
+ * @bh: delivers them.
+ * @rx_buf: room for a datagram of frames.
  */
 struct cx_fabric {
 	char *dir;
 	int fd;
-	GHashTable *peers; /* node -> struct cx_peer */
-	GHashTable *where; /* link address -> node */
-	QSIMPLEQ_HEAD(, cx_held_frame) inbox; /* to ourselves */
+	GHashTable *peers;
+	GHashTable *where;
+	/* private: not for kernel-doc: frames to ourselves, the oldest first; owned */
+	QSIMPLEQ_HEAD(, cx_held_frame) inbox;
+	/* public: */
 	u64 inbox_bytes;
 	QEMUBH *bh;
 	u8 *rx_buf;
@@ -28,6 +37,9 @@ struct cx_fabric {
 
 /**
  * struct cx_held_frame - A frame that waits.
+ * @link: in the list it waits in.
+ * @due_us: when it goes, in us of the virtual clock; not used for frames to ourselves.
+ * @frame: the frame; its data are behind it.
  */
 struct cx_held_frame {
 	QSIMPLEQ_ENTRY(cx_held_frame) link;

@@ -14,6 +14,18 @@
 
 /**
  * struct cx_fault - The faults that are asked for, and the frames that they hold back.
+ * @rng: state of the generator.
+ * @loss_ppm: share of the frames sent that are lost, of CX_PPM.
+ * @rx_loss_ppm: share of the frames that arrive and are lost, of CX_PPM.
+ * @dup_ppm: share of the frames sent that are doubled, of CX_PPM.
+ * @reorder_ppm: share of the frames sent that are swapped with the next one, of CX_PPM.
+ * @delay_us: delay of every frame sent.
+ * @jitter_us: random delay on top, below this.
+ * @cmd_delay_ms: a firmware command takes so long.
+ * @partition: nodes that cannot be reached: one bit a node: 65536 nodes.
+ * @any_partition: there is one at least.
+ * @timer: when the next frame that is held back is due.
+ * @swapped: goes after the next frame, or 2 ms later; owned.
  */
 struct cx_fault {
 	u64 rng;
@@ -23,12 +35,14 @@ struct cx_fault {
 	u32 reorder_ppm;
 	u32 delay_us;
 	u32 jitter_us;
-	u32 cmd_delay_ms; /* a firmware command takes so long */
-	u64 partition[1024]; /* one bit a node: 65536 nodes */
+	u32 cmd_delay_ms;
+	u64 partition[1024];
 	bool any_partition;
 	QEMUTimer *timer;
+	/* private: not for kernel-doc: frames that are due later, the next one first; owned */
 	QSIMPLEQ_HEAD(, cx_held_frame) delayed;
-	struct cx_held_frame *swapped; /* goes after the next frame */
+	/* public: */
+	struct cx_held_frame *swapped;
 };
 
 /**

@@ -11,6 +11,13 @@
 
 /**
  * enum cx_qp_state - States of a queue pair, numbered as in its context.
+ * @CX_QPS_RST: reset: sends and receives nothing.
+ * @CX_QPS_INIT: initialised: receive requests may be posted, nothing is received.
+ * @CX_QPS_RTR: ready to receive.
+ * @CX_QPS_RTS: ready to send.
+ * @CX_QPS_SQER: send queue error: sends nothing, receives.
+ * @CX_QPS_SQD: send queue drained; no command leads there.
+ * @CX_QPS_ERR: error: all requests are flushed.
  */
 enum cx_qp_state {
 	CX_QPS_RST = 0,
@@ -24,6 +31,10 @@ enum cx_qp_state {
 
 /**
  * enum cx_rq_type - Where a queue pair's receive requests come from.
+ * @CX_RQ_OWN: from a receive queue of its own.
+ * @CX_RQ_SRQ: from an RMP or XRC SRQ.
+ * @CX_RQ_XRQ: from an extended receive queue: refused.
+ * @CX_RQ_NONE: it takes none.
  */
 enum cx_rq_type {
 	CX_RQ_OWN = 0,
@@ -34,13 +45,35 @@ enum cx_rq_type {
 
 /**
  * struct cx_qp - A queue pair.
+ * @obj: head.
+ * @dev: device, for timers.
+ * @sv: transport service it was created for.
+ * @state: changed by the driver, and by errors.
+ * @qpc: attributes as the driver set them.
+ * @pd: protection domain, NULL for none; referenced.
+ * @uar: page its doorbell has to be rung on.
+ * @xrcd: XRC only: domain; referenced.
+ * @cq_send: where sends complete, NULL only without @sq; referenced.
+ * @cq_recv: where receives complete, NULL only for CX_RQ_NONE; referenced.
+ * @srq: of CX_RQ_SRQ, else NULL; referenced.
+ * @user_index: for completions: what the driver calls it by.
+ * @no_sq: it has no send queue: target of XRC.
+ * @rq_type: where its receive requests come from.
+ * @ring: memory of @rq, and of @sq behind it.
+ * @sq: send queue.
+ * @rq: receive queue of CX_RQ_OWN.
+ * @req: sending half: requests, retransmission, DC connection.
+ * @resp: receiving half: message in progress, answers.
+ * @comm_est: CX_EV_COMM_EST was raised, since the reset.
+ * @err_link: in cx_dev.err_qps: receive queue to be flushed on and on.
+ * @err_listed: it is there.
  */
 struct cx_qp {
 	struct cx_obj obj;
 	struct cx_dev *dev;
 	enum cx_service sv;
 	enum cx_qp_state state;
-	u8 qpc[256]; /* attributes as the driver set them */
+	u8 qpc[256];
 	struct cx_obj *pd;
 	u32 uar;
 	struct cx_obj *xrcd;
@@ -56,7 +89,7 @@ struct cx_qp {
 	struct cx_requester req;
 	struct cx_responder resp;
 	bool comm_est;
-	QTAILQ_ENTRY(cx_qp) err_link; /* receive queue to be flushed on and on */
+	QTAILQ_ENTRY(cx_qp) err_link;
 	bool err_listed;
 };
 
@@ -174,6 +207,8 @@ static inline u32 cx_qp_pdn(const struct cx_qp *qp)
 
 /**
  * struct cx_mcg - Membership of a queue pair in a multicast group.
+ * @gid: of the group.
+ * @qpn: number of the queue pair, of service UD.
  */
 struct cx_mcg {
 	u8 gid[16];
@@ -196,8 +231,7 @@ void cx_mcg_deliver(struct cx_dev *dev, const struct cx_frame *f, const struct c
 
 /**
  * cx_mcg_loopback() - Give a multicast datagram that was sent here to this device, too, since the
- * fabric
- * does not send a frame back to its node.
+ * fabric does not send a frame back to its node.
  * @dev: device.
  * @f: frame; copied. Nothing happens unless it is for a group.
  */

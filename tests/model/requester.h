@@ -14,22 +14,35 @@ struct cx_qp;
 
 /**
  * struct cx_sreq - One send request that was admitted and is not complete.
+ * @link: in the requester's list.
+ * @psn: of its first packet.
+ * @nr_psn: sequence numbers it takes; 0 for what sends nothing.
+ * @got_psn: answers of a READ or atomic received, packets.
+ * @got_bytes: data of those that are written to memory.
+ * @responds: READ or atomic: needs data back.
+ * @sent: at least one packet of it was sent.
+ * @done: answered; completes when all before it have.
+ * @error: found before sending, or in the answer; CX_SYN_OK for none.
+ * @w: the request.
  */
 struct cx_sreq {
 	QTAILQ_ENTRY(cx_sreq) link;
-	u32 psn; /* of its first packet */
-	u32 nr_psn; /* sequence numbers it takes; 0 for a NOP */
-	u32 got_psn; /* answers of a READ or atomic received */
+	u32 psn;
+	u32 nr_psn;
+	u32 got_psn;
 	u32 got_bytes;
-	bool responds; /* READ or atomic: needs data back */
-	bool sent; /* at least one packet of it was */
+	bool responds;
+	bool sent;
 	bool done;
-	enum cx_syndrome error; /* found before sending */
+	enum cx_syndrome error;
 	struct cx_wqe w;
 };
 
 /**
  * enum cx_dc_state - State of the connection of a DC initiator.
+ * @CX_DC_IDLE: there is none.
+ * @CX_DC_CONNECTING: asked for, not answered.
+ * @CX_DC_CONNECTED: accepted: requests are sent.
  */
 enum cx_dc_state {
 	CX_DC_IDLE,
@@ -39,26 +52,46 @@ enum cx_dc_state {
 
 /**
  * struct cx_requester - The sending half of a queue pair.
+ * @task: sends the requests.
+ * @nr: requests in the list.
+ * @nr_responds: READs and atomics of those.
+ * @held: fetched, not admitted yet.
+ * @cur: next packet: request, NULL when all in flight is sent ...
+ * @cur_idx: ... and number of the packet in it.
+ * @next_psn: of the next request.
+ * @una: oldest number not acknowledged.
+ * @implied: where the last implied retransmission began, so that it is not repeated; ~0: none.
+ * @retries: time-outs since the last progress.
+ * @rnr_retries: RNR NAKs since the last progress.
+ * @rnr_wait: the receiver had no request: @timer says when to try again.
+ * @stopped: a request failed before it was sent: no others are fetched.
+ * @timer: ends the wait for an answer, or after an RNR NAK.
+ * @dc_state: DC: state of the connection.
+ * @dc_target: DC: address vector of the target.
+ * @dc_aimed: @dc_target is that of a request since the reset.
+ * @dc_conn: DC: number of the connection, cx_dev.dc_conns when it was asked for.
  */
 struct cx_requester {
 	struct cx_task task;
-	QTAILQ_HEAD(, cx_sreq) list; /* in order of their sequence numbers */
+	/* private: not for kernel-doc: requests in flight, in order of their sequence numbers */
+	QTAILQ_HEAD(, cx_sreq) list;
+	/* public: */
 	u32 nr;
 	u32 nr_responds;
-	struct cx_sreq *held; /* fetched, not admitted yet */
-	struct cx_sreq *cur; /* next packet: request ... */
-	u32 cur_idx; /* ... and number of the packet in it */
-	u32 next_psn; /* of the next request */
-	u32 una; /* oldest number not acknowledged */
-	u32 implied; /* last implied retransmission, ~0 for none */
+	struct cx_sreq *held;
+	struct cx_sreq *cur;
+	u32 cur_idx;
+	u32 next_psn;
+	u32 una;
+	u32 implied;
 	u32 retries;
 	u32 rnr_retries;
 	bool rnr_wait;
-	bool stopped; /* a request failed before it was sent */
+	bool stopped;
 	QEMUTimer *timer;
 	enum cx_dc_state dc_state;
 	struct cx_av dc_target;
-	bool dc_aimed; /* dc_target is that of a request since the reset */
+	bool dc_aimed;
 	u32 dc_conn;
 };
 

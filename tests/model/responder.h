@@ -18,61 +18,103 @@ struct cx_srq;
 
 /**
  * struct cx_replay - A READ or atomic that was executed, in case the requester asks again.
+ * @psn: its sequence number.
+ * @nr_psn: sequence numbers it took; 0: entry not used.
+ * @result: of an atomic: the value before it.
  */
 struct cx_replay {
 	u32 psn;
-	u32 nr_psn; /* 0: entry not used */
-	u64 result; /* of an atomic */
+	u32 nr_psn;
+	u64 result;
 };
 
 /**
  * struct cx_job - An answer that waits for its turn.
+ * @link: in the responder's list of jobs.
+ * @op: CX_PKT_ACK, CX_PKT_READ_RESP or CX_PKT_ATOMIC_RESP.
+ * @aeth: of CX_PKT_ACK: enum cx_aeth.
+ * @rnr_timer: of CX_AETH_RNR: how long the requester waits, as coded in InfiniBand.
+ * @again: asked for before: the requester may have gone on without it.
+ * @psn: sequence number of the next packet to send.
+ * @msn: messages executed when the answer was made.
+ * @va: READ: address of the first byte.
+ * @pdn: READ: protection domain the key was checked with.
+ * @rkey: READ: memory key of @va; checked again when each packet leaves.
+ * @len: READ: bytes of the whole answer.
+ * @off: READ: bytes already sent.
+ * @result: atomic: the value before it.
  */
 struct cx_job {
 	QTAILQ_ENTRY(cx_job) link;
-	u8 op; /* CX_PKT_ACK, CX_PKT_READ_RESP or CX_PKT_ATOMIC_RESP */
+	u8 op;
 	u8 aeth;
 	u8 rnr_timer;
-	bool again; /* asked for before: the requester may have gone on without it */
+	bool again;
 	u32 psn;
 	u32 msn;
 	u64 va;
-	u32 pdn; /* READ: protection domain the key was checked with */
+	u32 pdn;
 	u32 rkey;
-	u32 len; /* READ: bytes of the whole answer */
-	u32 off; /* READ: bytes already sent */
+	u32 len;
+	u32 off;
 	u64 result;
 };
 
 /**
  * struct cx_responder - The receiving half of a queue pair, or of a connection to a DC target.
+ * @task: sends the answers.
+ * @qp: queue pair it is in, or NULL: exactly one of the two.
+ * @dct: DC target it is connected to, or NULL.
+ * @dst: link address of the requester.
+ * @src: our link address that the requester sends to.
+ * @sgid: our GID, as the requester names it.
+ * @dgid: GID of the requester.
+ * @l3: enum cx_l3 of the last request.
+ * @peer_qpn: queue pair of the requester.
+ * @conn: DC: number of the connection; 0 in a queue pair.
+ * @mtu: most bytes of a packet it sends ...
+ * @mtu_in: ... and of one it takes.
+ * @epsn: sequence number of the packet that is expected.
+ * @msn: messages executed, modulo 2^24.
+ * @nak_sent: a NAK is out: no other for a hole before the expected packet comes.
+ * @msg_op: message in progress: CX_PKT_SEND or CX_PKT_WRITE, 0 for none.
+ * @msg_len: bytes of the message, as its first packet says.
+ * @msg_off: bytes of it received.
+ * @msg_va: WRITE: where it goes.
+ * @msg_rkey: WRITE: memory key of @msg_va.
+ * @have_rwqe: @rwqe is taken and not complete.
+ * @rwqe: receive request of the message.
+ * @slow_until: no answer of a slow target before, in us of the virtual clock.
+ * @replay_next: entries of @replay ever written; the next one is at this, modulo their number.
+ * @replay: the latest READs and atomics.
  */
 struct cx_responder {
 	struct cx_task task;
-	struct cx_qp *qp; /* exactly one of the two */
+	struct cx_qp *qp;
 	struct cx_dct *dct;
-	u8 dst[6]; /* link address of the requester */
+	u8 dst[6];
 	u8 src[6];
 	u8 sgid[16];
 	u8 dgid[16];
 	u8 l3;
 	u32 peer_qpn;
 	u32 conn;
-	u32 mtu; /* most bytes of a packet it sends ... */
-	u32 mtu_in; /* ... and of one it takes */
+	u32 mtu;
+	u32 mtu_in;
 	u32 epsn;
 	u32 msn;
 	bool nak_sent;
-	u8 msg_op; /* message in progress, 0 for none */
+	u8 msg_op;
 	u32 msg_len;
 	u32 msg_off;
 	u64 msg_va;
 	u32 msg_rkey;
 	bool have_rwqe;
 	struct cx_rwqe rwqe;
-	s64 slow_until; /* us of the clock: no answer of a slow target before */
+	s64 slow_until;
 	u32 replay_next;
 	struct cx_replay replay[CX_NR_REPLAY];
+	/* private: not for kernel-doc: answers, in the order in which they leave */
 	QTAILQ_HEAD(, cx_job) jobs;
 };
 
@@ -130,6 +172,16 @@ struct cx_frame *cx_frame_new(enum cx_frame_kind kind, u32 data_bytes);
 
 /**
  * struct cx_rx_queue - What SEND and immediate data meet at the receiving queue.
+ * @pdn: protection domain that keys are checked with.
+ * @cq: where it completes, NULL if nowhere.
+ * @srq: shared receive queue it takes requests from, or NULL.
+ * @rq: receive queue of its own, or NULL.
+ * @user_index: for completions: what the driver calls it by.
+ * @qpn: for completions: its number.
+ * @access: rights it gives to the requester, mask of enum cx_access.
+ * @counter_set: queue counter set, 0 for none.
+ * @rnr_timer: how long a sender that finds no request is to wait, as coded in InfiniBand.
+ * @log_rra_max: log2 of the READs and atomics that may wait for their answers.
  */
 struct cx_rx_queue {
 	u32 pdn;

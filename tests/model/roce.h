@@ -12,23 +12,32 @@
 
 /**
  * enum cx_l3 - How a receive completion names the network layer.
+ * @CX_L3_ROCE_V1: RoCE v1; also InfiniBand.
+ * @CX_L3_IPV6: RoCE v2 over IPv6.
+ * @CX_L3_IPV4: RoCE v2 over IPv4.
  */
 enum cx_l3 {
-	CX_L3_ROCE_V1 = 0, /* also InfiniBand */
+	CX_L3_ROCE_V1 = 0,
 	CX_L3_IPV6 = 1,
 	CX_L3_IPV4 = 2,
 };
 
 /**
  * struct cx_gid - An entry of the GID table.
+ * @valid: there is a GID, other than zero.
+ * @gid: GID; an IPv4-mapped address for IPv4.
+ * @mac: link address that packets from it have.
+ * @version: 0: RoCE v1, 2: RoCE v2.
+ * @ipv4: RoCE v2 over IPv4, not IPv6.
+ * @raw: as the driver gave it, for queries.
  */
 struct cx_gid {
 	bool valid;
 	u8 gid[16];
 	u8 mac[6];
-	u8 version; /* 0: RoCE v1, 2: RoCE v2 */
+	u8 version;
 	bool ipv4;
-	u8 raw[32]; /* as the driver gave it */
+	u8 raw[32];
 };
 
 struct cx_pkt;

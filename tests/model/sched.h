@@ -11,15 +11,22 @@
 
 /**
  * enum cx_pump - What a task says after its turn.
+ * @CX_PUMP_IDLE: nothing more to send now.
+ * @CX_PUMP_MORE: another turn, please.
+ * @CX_PUMP_PARK: no room at the peer, or its time has not come.
  */
 enum cx_pump {
-	CX_PUMP_IDLE, /* nothing more to send now */
-	CX_PUMP_MORE, /* another turn, please */
-	CX_PUMP_PARK, /* no room at the peer */
+	CX_PUMP_IDLE,
+	CX_PUMP_MORE,
+	CX_PUMP_PARK,
 };
 
 /**
  * struct cx_task - A requester or responder, as the turns see it.
+ * @link: in one of the lists of struct cx_sched.
+ * @pump: a turn: sends at most @budget packets.
+ * @queued: it waits for a turn.
+ * @parked: it waits for room, or for its time; never both.
  */
 struct cx_task {
 	QTAILQ_ENTRY(cx_task) link;
@@ -30,10 +37,15 @@ struct cx_task {
 
 /**
  * struct cx_sched - The tasks that take turns, and those that wait for room.
+ * @bh: goes on where cx_sched_run() has left off.
+ * @running: a turn is going on.
  */
 struct cx_sched {
+	/* private: not for kernel-doc: tasks that wait for a turn, the next one first */
 	QTAILQ_HEAD(, cx_task) run;
+	/* private: not for kernel-doc: tasks that wait for room */
 	QTAILQ_HEAD(, cx_task) park;
+	/* public: */
 	QEMUBH *bh;
 	bool running;
 };

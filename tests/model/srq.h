@@ -9,16 +9,25 @@
 
 /**
  * struct cx_srq - A shared receive queue.
+ * @obj: head, of kind CX_K_RMP or CX_K_XRC_SRQ; queue pairs and DC targets hold references.
+ * @pd: protection domain; referenced.
+ * @xrcd: XRC only: domain; referenced.
+ * @cq: XRC only: where it completes; referenced.
+ * @user_index: XRC only: for completions: what the driver calls it by.
+ * @ring: memory of @wq.
+ * @wq: queue, usually a linked one.
+ * @limit: entries left at which to tell the driver, 0 for never, and after it was told.
+ * @ctx: context as it was created, for queries.
  */
 struct cx_srq {
 	struct cx_obj obj;
 	struct cx_obj *pd;
-	struct cx_obj *xrcd; /* XRC only */
-	struct cx_cq *cq; /* XRC only */
-	u32 user_index; /* XRC only */
+	struct cx_obj *xrcd;
+	struct cx_cq *cq;
+	u32 user_index;
 	struct cx_ring ring;
 	struct cx_wq wq;
-	u16 limit; /* entries left at which to tell the driver, 0 for never */
+	u16 limit;
 	u8 ctx[256];
 };
 

@@ -10,6 +10,17 @@
 
 /**
  * enum cx_opcode - Operations of send requests.
+ * @CX_OP_NOP: sends nothing, only completes.
+ * @CX_OP_SEND_INVAL: SEND that names a key for the receiver to invalidate.
+ * @CX_OP_WRITE: RDMA WRITE.
+ * @CX_OP_WRITE_IMM: RDMA WRITE with immediate data, which takes a receive request.
+ * @CX_OP_SEND: SEND; of the netdev's queue, a frame.
+ * @CX_OP_SEND_IMM: SEND with immediate data.
+ * @CX_OP_LSO: large send offload: TCP data that the netdev's queue cuts into frames.
+ * @CX_OP_READ: RDMA READ.
+ * @CX_OP_ATOMIC_CS: compare and swap of 8 bytes.
+ * @CX_OP_ATOMIC_FA: fetch and add of 8 bytes.
+ * @CX_OP_UMR: changes a memory key; on queues of CX_SV_REG_UMR only.
  */
 enum cx_opcode {
 	CX_OP_NOP = 0x00,
@@ -27,6 +38,14 @@ enum cx_opcode {
 
 /**
  * enum cx_service - Transport services, numbered as in the QP context.
+ * @CX_SV_RC: reliable connection.
+ * @CX_SV_UC: unreliable connection.
+ * @CX_SV_UD: unreliable datagram.
+ * @CX_SV_XRC: extended reliable connection: the sender names the SRQ.
+ * @CX_SV_DCI: initiator of dynamically connected transport; packets of both sides say this.
+ * @CX_SV_QP0: subnet management: queue pair 0 on the wire.
+ * @CX_SV_QP1: general services: queue pair 1 on the wire.
+ * @CX_SV_REG_UMR: no transport: a queue for memory key updates.
  */
 enum cx_service {
 	CX_SV_RC = 0x0,
@@ -46,9 +65,13 @@ enum cx_service {
 
 /**
  * struct cx_sge - A part of a request's data.
+ * @addr: address under @lkey, or offset into the entry for inline data.
+ * @bytes: length.
+ * @lkey: memory key; not used for inline data.
+ * @is_inline: the data are in the entry itself.
  */
 struct cx_sge {
-	u64 addr; /* offset into the entry for inline data */
+	u64 addr;
 	u32 bytes;
 	u32 lkey;
 	bool is_inline;
@@ -56,6 +79,17 @@ struct cx_sge {
 
 /**
  * struct cx_av - An address vector.
+ * @dc_key: DC access key; of a datagram, @qkey is in its upper half.
+ * @qkey: Q_Key of a datagram; the highest bit set means the queue's own.
+ * @dqpn: destination: queue pair or DC target, 24 bits.
+ * @grh: a network header is to be sent; RoCE sends one anyway.
+ * @lid: destination on InfiniBand.
+ * @mac: destination in RoCE.
+ * @sgid_index: source, in the GID table.
+ * @tclass: traffic class of the network header.
+ * @hop_limit: routers it may pass.
+ * @flow_label: of the network header, 20 bits.
+ * @rgid: GID of the destination.
  */
 struct cx_av {
 	u64 dc_key;
@@ -73,6 +107,24 @@ struct cx_av {
 
 /**
  * struct cx_wqe - A send request.
+ * @opcode: enum cx_opcode, or what else the driver wrote.
+ * @fence: fence mode; from 2 on it waits for READs and atomics before it.
+ * @signaled: completes with an entry even without an error.
+ * @solicited: asks for a solicited event at the receiver.
+ * @index: number of its first block, counts on over 16 bits.
+ * @nr_bb: blocks of CX_WQE_BB bytes it takes, at least 1.
+ * @imm: immediate data, or the key to invalidate; of a UMR request, the key to change.
+ * @av: where it goes; of datagrams and DC initiators only.
+ * @xrc_srqn: XRC: SRQ it is for.
+ * @raddr: WRITE, READ, atomic: remote address.
+ * @rkey: remote key for @raddr.
+ * @swap_add: atomic: value to swap in, or to add.
+ * @compare: atomic: value to compare with.
+ * @bytes: length of the message; of what comes back, for READs and atomics.
+ * @nr_sge: entries of @sge.
+ * @sge: its data, or where the answer goes, in order.
+ * @raw_bytes: length of @raw, a multiple of 16, as the request says.
+ * @raw: the entry as it lies in guest memory.
  */
 struct cx_wqe {
 	u8 opcode;
@@ -97,6 +149,10 @@ struct cx_wqe {
 
 /**
  * struct cx_rwqe - A receive request.
+ * @index: its number in the queue; of a linked queue, its place.
+ * @nr_sge: entries of @sge.
+ * @room: bytes it can take, over all of @sge.
+ * @sge: buffers, in order; none is inline.
  */
 struct cx_rwqe {
 	u16 index;
@@ -107,19 +163,30 @@ struct cx_rwqe {
 
 /**
  * struct cx_wq - One queue of work requests in guest memory.
+ * @ring: memory; belongs to the owner of the queue.
+ * @base: where it begins in the ring, bytes.
+ * @dbr: address of its doorbell record.
+ * @log_size: log2 of its entries; send queues count basic blocks.
+ * @log_stride: log2 of the bytes of an entry.
+ * @pdn: protection domain that its scatter entries are checked with, 0 for none.
+ * @linked: SRQ: the entry names the next one.
+ * @signature: entries begin with 16 bytes for a signature, which nothing checks.
+ * @ci: entries taken, counts on.
+ * @rung: send queue of a QP: entries before this may be taken.
+ * @next: SRQ: next entry.
  */
 struct cx_wq {
 	const struct cx_ring *ring;
-	u64 base; /* byte offset in the ring */
-	u64 dbr; /* doorbell record of this queue */
-	u32 log_size; /* entries; send queues count basic blocks */
+	u64 base;
+	u64 dbr;
+	u32 log_size;
 	u32 log_stride;
 	u32 pdn;
-	bool linked; /* SRQ: the entry names the next one */
+	bool linked;
 	bool signature;
-	u16 ci; /* entries taken, counts on */
-	u16 rung; /* send queue of a QP: entries before this may be taken */
-	u16 next; /* SRQ: next entry */
+	u16 ci;
+	u16 rung;
+	u16 next;
 };
 
 /**
