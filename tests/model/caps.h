@@ -19,6 +19,7 @@
 
 /**
  * struct cx_caps - Capabilities by group, in the layouts of QUERY_HCA_CAP.
+ * @group: by number of the group; all zero where the model has none.
  */
 struct cx_caps {
 	u8 group[CX_NR_CAPS][CX_CAP_BYTES];

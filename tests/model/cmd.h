@@ -10,6 +10,21 @@
 
 /**
  * enum cx_cmd_status - What a command's output says in its status.
+ * @CX_ST_OK: done.
+ * @CX_ST_INT: INTERNAL_ERR; not raised here.
+ * @CX_ST_BAD_OP: BAD_OP: unknown, or not of this port or function.
+ * @CX_ST_BAD_PARAM: BAD_PARAM: a field or reserved bit has a wrong value.
+ * @CX_ST_BAD_SYS_STATE: BAD_SYS_STATE: the function is not enabled or initialised, or is already.
+ * @CX_ST_BAD_RES: BAD_RESOURCE: an object that is named does not exist.
+ * @CX_ST_BUSY: RESOURCE_BUSY: others refer to the object.
+ * @CX_ST_LIMIT: EXCEED_LIM: more than the capabilities say.
+ * @CX_ST_BAD_RES_STATE: BAD_RES_STATE: the object is in a wrong state.
+ * @CX_ST_BAD_INDEX: BAD_INDEX: there is no such entry of a table.
+ * @CX_ST_NO_RES: NO_RESOURCES: the number space is full.
+ * @CX_ST_BAD_QP_STATE: BAD_QP_STATE: no such transition from the queue pair's state.
+ * @CX_ST_BAD_CQ_SIZE: BAD_SIZE_OUTS_CQES: completions that are not polled do not fit the new size.
+ * @CX_ST_BAD_INLEN: BAD_INPUT_LEN: the input is too short for the command, or for its own lists.
+ * @CX_ST_BAD_OUTLEN: BAD_OUTPUT_LEN: the output has too little room.
  */
 enum cx_cmd_status {
 	CX_ST_OK = 0x0,
@@ -31,6 +46,9 @@ enum cx_cmd_status {
 
 /**
  * enum cx_phase - How far the driver has brought the function; a command has an earliest phase.
+ * @CX_ANY: before ENABLE_HCA, after DISABLE_HCA or a reset.
+ * @CX_ENABLED: ENABLE_HCA was done, or TEARDOWN_HCA.
+ * @CX_READY: INIT_HCA was done.
  */
 enum cx_phase {
 	CX_ANY,
@@ -44,11 +62,21 @@ enum cx_phase {
 
 /**
  * struct cx_cmd - A command that is being executed.
+ * @desc: its line of commands.def, NULL for an opcode the model does not know.
+ * @in: input, @inlen bytes.
+ * @out: output; zeroed for @outlen bytes, at least 8192 of them.
+ * @inlen: bytes of the input, 16 to CX_CMD_MAX_BYTES.
+ * @outlen: bytes of the output, at most CX_CMD_MAX_BYTES; handlers see 8 at least.
+ * @opcode: from the input.
+ * @op_mod: from the input: variant of the operation.
+ * @status: enum cx_cmd_status, for the output.
+ * @syndrome: hash of the reason of a refusal, 24 bits, for the output.
+ * @why: reason of a refusal, for the trace.
  */
 struct cx_cmd {
 	const struct cx_cmd_desc *desc;
 	const u8 *in;
-	u8 *out; /* zeroed, CX_CMD_MAX_BYTES */
+	u8 *out;
 	u32 inlen;
 	u32 outlen;
 	u16 opcode;
@@ -60,6 +88,12 @@ struct cx_cmd {
 
 /**
  * struct cx_cmd_desc - What is known of a command: a line of commands.def.
+ * @opcode: of the command.
+ * @name: of the opcode, as in mlx5_ifc.h.
+ * @layout: of its input.
+ * @phase: earliest phase it is accepted in.
+ * @run: executes it; returns 0, or -1 with the command refused by cx_refuse().
+ * @min_in: shortest input accepted, bytes; 0: the fixed part of @layout.
  */
 struct cx_cmd_desc {
 	u16 opcode;
@@ -74,16 +108,26 @@ struct cx_cmd_desc {
 
 /**
  * struct cx_cmdif - The command interface of a device.
+ * @timer: slow commands: when the first of them is done.
+ * @waiting: queue entries in the order of their doorbells.
+ * @nr_waiting: entries of @waiting.
+ * @queue: guest address of the command queue.
+ * @phase: how far the driver has brought the function.
+ * @in: input of the command that runs, CX_CMD_MAX_BYTES.
+ * @out: its output, CX_CMD_MAX_BYTES.
+ * @pages: addresses of the memory that the driver gave the device; never touched.
+ * @nr_pages: entries of @pages.
+ * @driver: name and version that the driver gave.
  */
 struct cx_cmdif {
-	QEMUTimer *timer; /* slow commands: when the first of them is done */
-	u8 waiting[CX_CMD_ENTRIES]; /* queue entries in the order of their doorbells */
+	QEMUTimer *timer;
+	u8 waiting[CX_CMD_ENTRIES];
 	u32 nr_waiting;
-	u64 queue; /* guest address of the command queue */
+	u64 queue;
 	enum cx_phase phase;
 	u8 *in;
 	u8 *out;
-	u64 pages[4096]; /* memory the driver gave the device */
+	u64 pages[4096];
 	u32 nr_pages;
 	char driver[64];
 };

@@ -8,9 +8,7 @@
 
 #include "types.h"
 
-/**
- * enum cx_counter - Counters, by their place in counters.def.
- */
+/** enum cx_counter - Counters, by their place in counters.def, where each says what it counts. */
 enum cx_counter {
 #define CX_COUNTER(id, name, help) CX_CTR_##id,
 #include "counters.def"
@@ -20,6 +18,10 @@ enum cx_counter {
 
 /**
  * struct cx_op_count - One class of completed work requests, by opcode and length.
+ * @opcode: enum cx_opcode.
+ * @responder: at the side that was asked, not at the one that asked.
+ * @bytes: length of the message.
+ * @nr: how many.
  */
 struct cx_op_count {
 	u8 opcode;
@@ -30,10 +32,12 @@ struct cx_op_count {
 
 /**
  * struct cx_counters - What the device has counted since it was made.
+ * @val: by enum cx_counter.
+ * @ops: key and value: struct cx_op_count, owned; NULL unless they are set up.
  */
 struct cx_counters {
 	u64 val[CX_NR_COUNTERS];
-	GHashTable *ops; /* key and value: struct cx_op_count */
+	GHashTable *ops;
 };
 
 /**

@@ -42,6 +42,33 @@
 
 /**
  * struct cx_props - Properties of the device, as QEMU's command line sets them (README.md).
+ * @node: number in the fabric, 1 to 65534; names socket, MAC and LID.
+ * @link: "eth" or "ib"; NULL: "eth".
+ * @fabric: folder of the network, NULL: alone.
+ * @trace: file of the trace, NULL for none.
+ * @trace_classes: what is traced, as cx_trace_open(); NULL for the default.
+ * @counters: file that gets the counters at the end, NULL for none.
+ * @mac: link address; all zero: from @node; of InfiniBand, from @lid.
+ * @lid: LID; 0: @node.
+ * @seed: of the faults.
+ * @loss_ppm: share of the frames sent that are lost, per million.
+ * @rx_loss_ppm: share of the frames that arrive and are lost, per million.
+ * @dup_ppm: share of the frames sent that are doubled, per million.
+ * @reorder_ppm: share of the frames sent that go after the next one, per million.
+ * @delay_us: delay of every frame sent.
+ * @jitter_us: random delay of every frame sent, below this.
+ * @timeout_floor_ms: shortest acknowledgement time-out, whatever the queue says.
+ * @cmd_delay_ms: a firmware command takes so long, one after the other.
+ * @log_max_qp_sz: log2 of the entries that queues of a queue pair have at most.
+ * @log_max_srq_sz: log2 of the entries that shared receive queues have at most.
+ * @max_wqe_sz_sq: bytes that a send request has at most.
+ * @max_wqe_sz_sq_dc: bytes that a send request of a DC initiator has at most.
+ * @endless_timeout: an initiator's time-out of 0 is for ever, not @timeout_floor_ms.
+ * @vf: it is a virtual function.
+ * @dct: it has DC; false as an old adapter.
+ * @grh_required: an InfiniBand port that takes no request without a network header.
+ * @dc_refusal: "nak" or "silent": cx_dev.dc_silent; NULL: "nak".
+ * @pkeys: table of P_Keys as cx_port_set_pkeys(), NULL for the default one alone.
  */
 struct cx_props {
 	u32 node;
@@ -75,20 +102,45 @@ struct cx_props {
 
 /**
  * struct cx_dev - The device.
+ * @parent: PCI function of QEMU.
+ * @bar: BAR 0: initialisation segment and doorbell pages.
+ * @prop: properties; those that can be set while it runs are as they were set last.
+ * @eth: RoCE and netdev; false: InfiniBand.
+ * @dc_silent: what no target takes is dropped, not refused.
+ * @access_silent: what a key does not allow is dropped, not refused.
+ * @slow: a target whose answers come one by one, so long after each other.
+ * @slow.dctn: its number, 0: none.
+ * @slow.us: so long.
+ * @slow.timer: when the next answer is due, if one waits.
+ * @failed: as real firmware after an internal error: does nothing more.
+ * @trace: text trace, for the whole life of the device.
+ * @ctr: counters; they go on over a reset.
+ * @cmd: command queue, and how far the driver has brought the function.
+ * @caps: what it says it can do; SET_HCA_CAP changes some of it.
+ * @port: the one port, its vport and its partitions.
+ * @gid: GID table of RoCE, by index.
+ * @ids: what the driver has created, by enum cx_space.
+ * @fab: peers, and frames to itself.
+ * @fault: faults asked for, and frames they hold back.
+ * @sched: requesters and responders with something to send.
+ * @mcg: members of multicast groups, struct cx_mcg; NULL unless the device is realised.
+ * @flow_root: flow table that received frames start in, 0: none, they are dropped.
+ * @dc_conns: numbers given to DC connections: they rise, also over a restart.
+ * @err_timer: runs cx_qp_err_poll() while err_qps has any.
  */
 struct cx_dev {
 	PCIDevice parent;
 	MemoryRegion bar;
 	struct cx_props prop;
 	bool eth;
-	bool dc_silent; /* what no target takes is dropped, not refused */
-	bool access_silent; /* what a key does not allow is dropped, not refused */
-	struct { /* a target whose answers come one by one, so long after each other */
-		u32 dctn; /* 0: none */
+	bool dc_silent;
+	bool access_silent;
+	struct {
+		u32 dctn;
 		u32 us;
 		QEMUTimer *timer;
 	} slow;
-	bool failed; /* as real firmware after an internal error: does nothing more */
+	bool failed;
 	struct cx_trace trace;
 	struct cx_counters ctr;
 	struct cx_cmdif cmd;
@@ -101,8 +153,9 @@ struct cx_dev {
 	struct cx_sched sched;
 	GArray *mcg;
 	u32 flow_root;
-	u32 dc_conns; /* numbers given to DC connections: they rise, also over a restart */
+	u32 dc_conns;
 	QEMUTimer *err_timer;
+	/* private: not for kernel-doc: in error, with a receive queue to be flushed on and on */
 	QTAILQ_HEAD(, cx_qp) err_qps;
 };
 

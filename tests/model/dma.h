@@ -10,12 +10,16 @@
 
 /**
  * struct cx_ring - Memory of a queue: pages, and where it begins in the first.
+ * @page: DMA addresses of the pages; owned.
+ * @nr_pages: entries of @page.
+ * @page_shift: log2 of the bytes of a page.
+ * @offset: bytes into the first page.
  */
 struct cx_ring {
 	u64 *page;
 	u32 nr_pages;
 	u32 page_shift;
-	u32 offset; /* bytes into the first page */
+	u32 offset;
 };
 
 /**

@@ -11,6 +11,22 @@
 
 /**
  * enum cx_event - Types of events.
+ * @CX_EV_COMP: completion: a completion queue notifies.
+ * @CX_EV_PATH_MIG: path migration succeeded; not raised here.
+ * @CX_EV_COMM_EST: communication established: a first packet came in RTR.
+ * @CX_EV_SQ_DRAINED: send queue drained; not raised here.
+ * @CX_EV_CQ_ERROR: CQ error: it was overrun.
+ * @CX_EV_WQ_CATAS: local work queue catastrophic error.
+ * @CX_EV_PORT_CHANGE: port state change: enum cx_port_event.
+ * @CX_EV_CMD: commands are complete.
+ * @CX_EV_NIC_VPORT_CHANGE: the context of the vport was changed.
+ * @CX_EV_WQ_INVAL: invalid request local work queue error.
+ * @CX_EV_WQ_ACCESS: local access violation work queue error.
+ * @CX_EV_SRQ_CATAS: SRQ catastrophic error; not raised here.
+ * @CX_EV_SRQ_LAST_WQE: last WQE reached: a queue pair in error takes no more of its SRQ.
+ * @CX_EV_SRQ_LIMIT: SRQ limit reached.
+ * @CX_EV_DCT_DRAINED: a DC target is drained.
+ * @CX_EV_DCT_KEY: DC access key violation.
  */
 enum cx_event {
 	CX_EV_COMP = 0x00,
@@ -33,6 +49,8 @@ enum cx_event {
 
 /**
  * enum cx_port_event - Sub-types of CX_EV_PORT_CHANGE.
+ * @CX_PORT_DOWN: the link went down.
+ * @CX_PORT_ACTIVE: the link came up.
  */
 enum cx_port_event {
 	CX_PORT_DOWN = 1,
@@ -41,6 +59,10 @@ enum cx_port_event {
 
 /**
  * enum cx_event_queue - Type of the queue that an event names.
+ * @CX_EQT_QP: queue pair.
+ * @CX_EQT_RQ: receive queue; of the model, an SRQ.
+ * @CX_EQT_SQ: send queue; not used here.
+ * @CX_EQT_DCT: DC target; not used here: cx_event_dct() gives the number alone.
  */
 enum cx_event_queue {
 	CX_EQT_QP = 0,
@@ -51,6 +73,17 @@ enum cx_event_queue {
 
 /**
  * struct cx_eq - An event queue.
+ * @obj: head; completion queues hold references.
+ * @ring: memory of its entries, 64 bytes each.
+ * @uar: page its doorbell has to be rung on.
+ * @log_size: log2 of its entries.
+ * @page_shift: log2 of the bytes of a page of @ring.
+ * @pi: producer index: entries written, counts on.
+ * @ci: consumer index, as the last doorbell says, 24 bits.
+ * @vector: interrupt vector.
+ * @events: types it gets: bit type % 64 of word type / 64; completions come without.
+ * @armed: the next entry sends an interrupt.
+ * @overrun: an event was lost since there was no room.
  */
 struct cx_eq {
 	struct cx_obj obj;

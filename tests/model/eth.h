@@ -10,6 +10,9 @@
 
 /**
  * enum cx_ethq_state - States of the netdev's queues.
+ * @CX_ETHQ_RST: reset: nothing is sent or received.
+ * @CX_ETHQ_RDY: ready.
+ * @CX_ETHQ_ERR: a request has failed, or the driver says so: nothing is sent or received.
  */
 enum cx_ethq_state {
 	CX_ETHQ_RST = 0,
@@ -19,6 +22,14 @@ enum cx_ethq_state {
 
 /**
  * struct cx_sq - A send queue of the netdev.
+ * @obj: head.
+ * @state: changed by the driver, and to CX_ETHQ_ERR by an error.
+ * @ring: memory of @wq.
+ * @wq: queue.
+ * @cq: where it completes; referenced.
+ * @uar: page its doorbell has to be rung on.
+ * @user_index: for completions: what the driver calls it by.
+ * @td: transport domain, 0: of none.
  */
 struct cx_sq {
 	struct cx_obj obj;
@@ -28,11 +39,13 @@ struct cx_sq {
 	struct cx_cq *cq;
 	u32 uar;
 	u32 user_index;
-	u32 td; /* transport domain, 0: of none */
+	u32 td;
 };
 
 /**
  * struct cx_tis - A transport interface, send side: the domain of a send queue.
+ * @obj: head.
+ * @td: transport domain.
  */
 struct cx_tis {
 	struct cx_obj obj;
@@ -41,6 +54,14 @@ struct cx_tis {
 
 /**
  * struct cx_rq - A receive queue of the netdev.
+ * @obj: head.
+ * @state: changed by the driver, and to CX_ETHQ_ERR by an error.
+ * @ring: memory of @wq.
+ * @wq: queue.
+ * @cq: where it completes; referenced.
+ * @user_index: for completions: what the driver calls it by.
+ * @counter_set: queue counter set, 0 for none.
+ * @keep_vlan: a VLAN tag stays in the frame; else it goes into the completion.
  */
 struct cx_rq {
 	struct cx_obj obj;
@@ -55,6 +76,9 @@ struct cx_rq {
 
 /**
  * struct cx_rqt - A table of receive queues, over which a TIR spreads frames.
+ * @obj: head; TIRs hold references.
+ * @nr: entries of @rqn, at least 1.
+ * @rqn: numbers of receive queues; a frame goes to that at its hash modulo @nr.
  */
 struct cx_rqt {
 	struct cx_obj obj;
@@ -64,6 +88,12 @@ struct cx_rqt {
 
 /**
  * struct cx_tir - A transport interface, receive side: where a flow's frames go.
+ * @obj: head.
+ * @inline_rqn: receive queue of a direct one.
+ * @rqtn: table of receive queues of an indirect one; referenced.
+ * @indirect: spreads over @rqtn.
+ * @td: transport domain.
+ * @self_loopback: takes from its own domain too: mask of CX_SELF_LB_.
  */
 struct cx_tir {
 	struct cx_obj obj;
@@ -71,7 +101,7 @@ struct cx_tir {
 	u32 rqtn;
 	bool indirect;
 	u32 td;
-	u32 self_loopback; /* takes from its own domain too: CX_SELF_LB_ */
+	u32 self_loopback;
 };
 
 /* called "block" in mlx5_ifc.h; set by drivers to allow it */
@@ -80,6 +110,8 @@ struct cx_tir {
 
 /**
  * struct cx_flow_verdict - Result of the flow tables: the TIRs that get a frame.
+ * @tirn: numbers of TIRs; those that find no room are left out.
+ * @nr: entries of @tirn.
  */
 struct cx_flow_verdict {
 	u32 tirn[16];
@@ -88,6 +120,11 @@ struct cx_flow_verdict {
 
 /**
  * struct cx_frame_info - What a receive completion says of a frame's headers.
+ * @ethertype: behind a VLAN tag, if there is one.
+ * @ip_version: 4 or 6, 0 if it is not IP.
+ * @ip_protocol: protocol; next header of the first one, for IPv6.
+ * @fragment: IPv4: it is a part of a packet; false for IPv6.
+ * @hash: of IP addresses and, unless a fragment, ports of TCP or UDP; 0 without IP.
  */
 struct cx_frame_info {
 	u16 ethertype;

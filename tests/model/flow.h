@@ -19,6 +19,8 @@ enum {
 
 /**
  * struct cx_flow_dest - A destination of a flow table's entry.
+ * @type: MLX5_IFC_FLOW_DESTINATION_TYPE_TIR, _FLOW_TABLE; others are kept, and go nowhere.
+ * @id: number of the TIR or flow table.
  */
 struct cx_flow_dest {
 	u8 type;
@@ -27,6 +29,11 @@ struct cx_flow_dest {
 
 /**
  * struct cx_fte - An entry of a flow table.
+ * @group: number of its flow group.
+ * @action: mask of MLX5_FLOW_CONTEXT_ACTION_.
+ * @nr_dest: entries of @dest.
+ * @dest: where frames go if @action is to forward.
+ * @value: what a frame has to have under the group's mask, layout fte_match_param.
  */
 struct cx_fte {
 	u32 group;
@@ -38,17 +45,27 @@ struct cx_fte {
 
 /**
  * struct cx_flow_table - A flow table.
+ * @obj: head; flow groups hold references.
+ * @type: CX_FT_NIC_RX and others; nothing passes through others.
+ * @size: number of entries it can have.
+ * @miss: next table when nothing matches, 0 for none.
+ * @entries: flow index -> struct cx_fte, owned.
  */
 struct cx_flow_table {
 	struct cx_obj obj;
 	u8 type;
 	u32 size;
-	u32 miss; /* next table when nothing matches, 0 for none */
-	GTree *entries; /* flow index -> struct cx_fte */
+	u32 miss;
+	GTree *entries;
 };
 
 /**
  * struct cx_flow_group - A range of a flow table's entries, which match by the same mask.
+ * @obj: head.
+ * @table: flow table it is of; referenced.
+ * @start: flow index of its first entry.
+ * @end: flow index of its last entry.
+ * @mask: bits that are compared, layout fte_match_param.
  */
 struct cx_flow_group {
 	struct cx_obj obj;

@@ -60,6 +60,9 @@ static inline void cx_bits_set(void *p, u32 off, u32 bits, u32 val)
 
 /**
  * struct cx_ifc_field - One named field of a command's input: offset and width in bits.
+ * @path: name; with that of the structure before it, and a dot, if it is in one.
+ * @off: bits before it.
+ * @bits: width, also more than 32.
  */
 struct cx_ifc_field {
 	const char *path;
@@ -69,6 +72,11 @@ struct cx_ifc_field {
 
 /**
  * struct cx_ifc_layout - A command's input: named fields, mask of its not reserved bits, bytes.
+ * @name: of the command, as in mlx5_ifc.h.
+ * @field: named fields, in their order.
+ * @nr_fields: entries of @field.
+ * @mask: bits that are not reserved, @bytes bytes.
+ * @bytes: length up to the first part of no fixed length.
  */
 struct cx_ifc_layout {
 	const char *name;

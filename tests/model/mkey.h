@@ -11,6 +11,11 @@
 
 /**
  * enum cx_access - What a memory key, or the side of a transfer, allows.
+ * @CX_ACC_LOCAL_READ: the device may send from it.
+ * @CX_ACC_LOCAL_WRITE: the device may write what it receives, and answers, to it.
+ * @CX_ACC_REMOTE_READ: a READ of the other side.
+ * @CX_ACC_REMOTE_WRITE: a WRITE of the other side.
+ * @CX_ACC_ATOMIC: an atomic of the other side.
  */
 enum cx_access {
 	CX_ACC_LOCAL_READ = 1 << 0,
@@ -25,6 +30,9 @@ enum cx_access {
 
 /**
  * struct cx_klm - An entry of a list of keys.
+ * @bytes: length of its part of the list's range.
+ * @key: memory key of that part.
+ * @addr: where it begins, under @key.
  */
 struct cx_klm {
 	u32 bytes;
@@ -34,11 +42,25 @@ struct cx_klm {
 
 /**
  * struct cx_mkey - A memory key.
+ * @obj: head; its number is the key's index.
+ * @pd: protection domain, NULL for none yet, of a free key; referenced.
+ * @key: index << 8 | variant.
+ * @mode: MLX5_MKC_ACCESS_MODE_PA, _MTT or _KLMS.
+ * @access: rights, mask of enum cx_access.
+ * @free: it cannot be used until a UMR request says otherwise.
+ * @length64: its range is not checked: all addresses.
+ * @start: first address.
+ * @len: bytes.
+ * @page_shift: MTT: log2 of the bytes of a page.
+ * @nr: entries of @mtt or @klm.
+ * @mtt: MTT: addresses of the pages, the first one with @start in it; owned.
+ * @klm: KLMS: ranges under other keys, one behind the other; owned.
+ * @mkc: context as it was created, for queries; an update changes the domain alone in it.
  */
 struct cx_mkey {
 	struct cx_obj obj;
 	struct cx_obj *pd;
-	u32 key; /* index << 8 | variant */
+	u32 key;
 	u32 mode;
 	u32 access;
 	bool free;
@@ -46,7 +68,7 @@ struct cx_mkey {
 	u64 start;
 	u64 len;
 	u32 page_shift;
-	u32 nr; /* entries of @mtt or @klm */
+	u32 nr;
 	u64 *mtt;
 	struct cx_klm *klm;
 	u8 mkc[64];

@@ -13,6 +13,24 @@
 
 /**
  * enum cx_space - Number spaces.
+ * @CX_SP_PD: protection domains.
+ * @CX_SP_UAR: doorbell pages; the number is that of the BAR's page.
+ * @CX_SP_XRCD: XRC domains.
+ * @CX_SP_TD: transport domains.
+ * @CX_SP_PSV: protection signature values.
+ * @CX_SP_EQ: event queues.
+ * @CX_SP_CQ: completion queues.
+ * @CX_SP_MKEY: indices of memory keys.
+ * @CX_SP_SRQ: shared receive queues: RMPs and XRC SRQs.
+ * @CX_SP_QUEUE: queue pairs, DC targets and send queues of the netdev.
+ * @CX_SP_RQ: receive queues of the netdev.
+ * @CX_SP_TIS: transport interfaces, send side.
+ * @CX_SP_RQT: tables of receive queues.
+ * @CX_SP_TIR: transport interfaces, receive side.
+ * @CX_SP_TABLE: flow tables.
+ * @CX_SP_GROUP: flow groups, of all tables.
+ * @CX_SP_QCOUNTER: queue counter sets.
+ * @CX_NR_SPACES: how many there are.
  */
 enum cx_space {
 	CX_SP_PD,
@@ -37,6 +55,27 @@ enum cx_space {
 
 /**
  * enum cx_kind - Kinds of objects.
+ * @CX_K_PD: protection domain.
+ * @CX_K_UAR: doorbell page.
+ * @CX_K_XRCD: XRC domain.
+ * @CX_K_TD: transport domain.
+ * @CX_K_PSV: protection signature value.
+ * @CX_K_EQ: struct cx_eq.
+ * @CX_K_CQ: struct cx_cq.
+ * @CX_K_MKEY: struct cx_mkey.
+ * @CX_K_RMP: struct cx_srq: receive memory pool.
+ * @CX_K_XRC_SRQ: struct cx_srq of XRC.
+ * @CX_K_QP: struct cx_qp.
+ * @CX_K_DCT: struct cx_dct.
+ * @CX_K_SQ: struct cx_sq.
+ * @CX_K_RQ: struct cx_rq.
+ * @CX_K_TIS: struct cx_tis.
+ * @CX_K_RQT: struct cx_rqt.
+ * @CX_K_TIR: struct cx_tir.
+ * @CX_K_TABLE: struct cx_flow_table.
+ * @CX_K_GROUP: struct cx_flow_group.
+ * @CX_K_QCOUNTER: queue counter set.
+ * @CX_NR_KINDS: one more than the last.
  */
 enum cx_kind {
 	CX_K_PD = 1,
@@ -64,6 +103,11 @@ enum cx_kind {
 
 /**
  * struct cx_obj - Head of every numbered object.
+ * @id: its number in @space; from cx_obj_add().
+ * @refs: objects that refer to it.
+ * @space: number space it is in.
+ * @kind: what it is the head of.
+ * @release: frees it, and gives back its references on others; called by cx_obj_del().
  */
 struct cx_obj {
 	u32 id;
@@ -75,15 +119,22 @@ struct cx_obj {
 
 /**
  * struct cx_idtab - One number space.
+ * @slot: the objects by number, NULL where there is none.
+ * @first: lowest number of the space.
+ * @limit: highest number + 1.
+ * @room: slots allocated.
+ * @next: where the search for a free number starts.
+ * @used: objects there are.
+ * @thrifty: the lowest free number is given, be it of an object just destroyed.
  */
 struct cx_idtab {
 	struct cx_obj **slot;
-	u32 first; /* lowest number of the space */
-	u32 limit; /* highest number + 1 */
-	u32 room; /* slots allocated */
-	u32 next; /* where the search for a free number starts */
+	u32 first;
+	u32 limit;
+	u32 room;
+	u32 next;
 	u32 used;
-	bool thrifty; /* the lowest free number is given, be it of an object just destroyed */
+	bool thrifty;
 };
 
 /**

@@ -9,6 +9,16 @@
 
 /**
  * enum cx_qc - Counters of a queue counter set.
+ * @CX_QC_RX_WRITE: rx_write_requests: WRITEs that came.
+ * @CX_QC_RX_READ: rx_read_requests: READs that came.
+ * @CX_QC_RX_ATOMIC: rx_atomic_requests: atomics that came.
+ * @CX_QC_RX_DCT_CONNECT: rx_dct_connect: DC connects that were accepted.
+ * @CX_QC_OUT_OF_BUFFER: out_of_buffer: messages and frames that found no receive request.
+ * @CX_QC_OUT_OF_SEQUENCE: out_of_sequence: holes in the requests that came.
+ * @CX_QC_DUPLICATE: duplicate_request: request packets that came again.
+ * @CX_QC_PACKET_SEQ: packet_seq_err: sequence NAKs that came.
+ * @CX_QC_ACK_TIMEOUT: local_ack_timeout_err: time-outs of the requester.
+ * @CX_NR_QC: how many there are.
  */
 enum cx_qc {
 	CX_QC_RX_WRITE,

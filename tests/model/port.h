@@ -33,24 +33,40 @@ enum {
 
 /**
  * struct cx_port - The port, and the vport of the function.
+ * @mac: link address; on InfiniBand, the LID in it.
+ * @lid: LID, on InfiniBand.
+ * @guid: of port, node and system.
+ * @cable: set by the outside: is the link there.
+ * @admin_up: set by the driver.
+ * @mtu: of the port as the driver set it, bytes; kept only.
+ * @active: last state told to the driver.
+ * @vport_mtu: of the vport as the driver set it, bytes; kept only.
+ * @roce_en: the driver has switched RoCE on; kept only.
+ * @arm_change: the driver wants events of the vport; kept only: it gets them anyway.
+ * @pause_tx: asked for; nothing here ever needs a pause.
+ * @pause_rx: likewise.
+ * @promisc: 4: all unicast, 2: all multicast, 1: all; any of them lets all frames through.
+ * @nr_mc: entries of @mc.
+ * @mc: multicast addresses the driver wants; kept only: all multicast is received.
+ * @pkey: the partitions the port is in; 0 where none is.
  */
 struct cx_port {
 	u8 mac[6];
 	u16 lid;
 	u64 guid;
-	bool cable; /* set by the outside: is the link there */
-	bool admin_up; /* set by the driver */
+	bool cable;
+	bool admin_up;
 	u16 mtu;
-	bool active; /* last state told to the driver */
+	bool active;
 	u16 vport_mtu;
 	bool roce_en;
 	bool arm_change;
-	bool pause_tx; /* asked for; nothing here ever needs a pause */
+	bool pause_tx;
 	bool pause_rx;
 	u8 promisc;
 	u32 nr_mc;
 	u8 mc[64][6];
-	u16 pkey[CX_NR_PKEYS]; /* the partitions the port is in; 0 where none is */
+	u16 pkey[CX_NR_PKEYS];
 };
 
 /**

@@ -10,21 +10,32 @@
 
 /**
  * enum cx_trace_class - Classes of events.
+ * @CX_TR_CMD: firmware commands, with their fields.
+ * @CX_TR_WQE: work requests fetched by the device.
+ * @CX_TR_CQE: completions.
+ * @CX_TR_PKT: packets of the RDMA transport.
+ * @CX_TR_ETH: Ethernet frames.
+ * @CX_TR_EVENT: event queue entries, port, reset.
+ * @CX_TR_REFUSE: what the device refused, and why.
+ * @CX_TR_DB: doorbells.
+ * @CX_TR_FAULT: injected faults.
  */
 enum cx_trace_class {
-	CX_TR_CMD = 1 << 0, /* firmware commands, with their fields */
-	CX_TR_WQE = 1 << 1, /* work requests fetched by the device */
-	CX_TR_CQE = 1 << 2, /* completions */
-	CX_TR_PKT = 1 << 3, /* packets of the RDMA transport */
-	CX_TR_ETH = 1 << 4, /* Ethernet frames */
-	CX_TR_EVENT = 1 << 5, /* event queue entries, port, reset */
-	CX_TR_REFUSE = 1 << 6, /* what the device refused, and why */
-	CX_TR_DB = 1 << 7, /* doorbells */
-	CX_TR_FAULT = 1 << 8, /* injected faults */
+	CX_TR_CMD = 1 << 0,
+	CX_TR_WQE = 1 << 1,
+	CX_TR_CQE = 1 << 2,
+	CX_TR_PKT = 1 << 3,
+	CX_TR_ETH = 1 << 4,
+	CX_TR_EVENT = 1 << 5,
+	CX_TR_REFUSE = 1 << 6,
+	CX_TR_DB = 1 << 7,
+	CX_TR_FAULT = 1 << 8,
 };
 
 /**
  * struct cx_trace - The trace of a device.
+ * @file: where it goes, a line at a time; NULL for no trace.
+ * @classes: what is traced, mask of enum cx_trace_class.
  */
 struct cx_trace {
 	FILE *file;
