@@ -112,6 +112,7 @@ void rw_free(struct rw_world *w);
 /**
  * rw_open() - Attach client @i.
  * @w: world.
+ * @i: its place in @w.
  *
  * Return: the code under test; the test fails if it cannot.
  */
@@ -150,7 +151,14 @@ void rw_step(struct rw_world *w, unsigned int i, unsigned int nr);
 int rw_put(struct kr_client *c, enum kr_mode mode, const char *key, const void *value,
 	   size_t bytes);
 
-/** rw_get() - The value of a key. @c: client. @key: it. @ret_value: value. Return: length or errno. */
+/**
+ * rw_get() - The value of a key.
+ * @c: client.
+ * @key: it.
+ * @ret_value: value.
+ *
+ * Return: its length, -ENOENT if the table has none, or a negative errno of kr_find().
+ */
 long rw_get(struct kr_client *c, const char *key, const void **ret_value);
 
 /** rw_count_entry() - Count an entry; a kr_entry_fn. @arg: unsigned int. @block: it. Return: 0. */

@@ -27,6 +27,7 @@ typedef void tf_copy_fn(void *to, const void *from, size_t bytes, void *arg);
  * @dir_addr: directories announced, newest last.
  * @dir_bytes: their sizes.
  * @dirs_nr: how many; their rkey is their position + 1.
+ * @epoch: changes of @root so far.
  * @fail: operations of the table fail with this error if not zero.
  */
 struct tf_server {
@@ -53,7 +54,6 @@ struct tf_server {
 struct tf_reader {
 	const struct tf_server *server;
 	struct krp_map map;
-	unsigned int dir_alloc_depth;
 	tf_copy_fn *copy;
 	void *copy_arg;
 	unsigned long reads;
