@@ -146,7 +146,7 @@ static int cx_cq_ring(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_cq *cq, 
 	if (log_size > 22 || cqe_sz > 1)
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "log_cq_size %u cqe_sz %u", log_size,
 				 cqe_sz);
-	if (cx_ring_init(&ring, page_shift, CX_GET(cqc, c, page_offset) << (page_shift - 6),
+	if (cx_ring_init(&ring, page_shift, CX_GET(cqc, c, page_offset),
 			 (u64)(64 << cqe_sz) << log_size, cmd->in + pas_off, cmd->inlen - pas_off))
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "page list too short or not aligned");
 	cx_ring_free(&cq->ring);

@@ -76,7 +76,8 @@ static void cx_dct_reply(struct cx_dev *dev, const struct cx_frame *to, const st
 	cx_fabric_send(dev, f);
 }
 
-static u8 cx_dct_admission(struct cx_dev *dev, struct cx_dct *dct, const struct cx_pkt *p)
+/* Why an initiator is refused, or 0. */
+static u8 cx_dct_admission(struct cx_dev *dev, struct cx_dct *dct, const struct cx_pkt *p, u64 key)
 {
 	if (!dct)
 		return CX_DC_NO_TARGET;
@@ -89,7 +90,8 @@ static u8 cx_dct_admission(struct cx_dev *dev, struct cx_dct *dct, const struct 
 		dct->key_armed = false;
 		return CX_DC_KEY;
 	}
-	if (g_hash_table_size(dct->initiators) >= CX_DCT_MAX_INITIATORS)
+	if (g_hash_table_size(dct->initiators) >= CX_DCT_MAX_INITIATORS &&
+	    !g_hash_table_contains(dct->initiators, &key)) /* it has its place */
 		return CX_DC_FULL;
 	return 0;
 }
@@ -107,8 +109,8 @@ static struct cx_responder *cx_initiator_new(struct cx_dct *dct, u64 key)
 static void cx_dct_connect(struct cx_dev *dev, struct cx_dct *dct, const struct cx_frame *f,
 			   const struct cx_pkt *p)
 {
-	u8 reason = cx_dct_admission(dev, dct, p);
 	u64 key = cx_initiator_key(f, p);
+	u8 reason = cx_dct_admission(dev, dct, p, key);
 	struct cx_responder *r;
 
 	if (reason) {

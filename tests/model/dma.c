@@ -30,9 +30,10 @@ u32 cx_dma_read_be32(struct cx_dev *dev, u64 addr)
 	return ldl_be_p(raw);
 }
 
-int cx_ring_init(struct cx_ring *r, u32 page_shift, u32 offset, u64 bytes, const u8 *pas,
+int cx_ring_init(struct cx_ring *r, u32 page_shift, u32 parts, u64 bytes, const u8 *pas,
 		 u64 pas_bytes)
 {
+	u64 offset = (u64)parts << (page_shift - 6);
 	u64 nr = bytes ? (offset + bytes + (1ull << page_shift) - 1) >> page_shift : 0;
 	u64 *page, i;
 

@@ -19,7 +19,7 @@ struct cx_ring {
 	u64 *page;
 	u32 nr_pages;
 	u32 page_shift;
-	u32 offset;
+	u64 offset;
 };
 
 /**
@@ -61,7 +61,7 @@ u32 cx_dma_read_be32(struct cx_dev *dev, u64 addr);
  * cx_ring_init() - Take over the page list of a queue.
  * @r: ring to fill, untouched on failure.
  * @page_shift: log2 of the page size in bytes.
- * @offset: where the queue starts in the first page, bytes.
+ * @parts: where the queue starts in the first page, 64ths of it.
  * @bytes: size of the queue.
  * @pas: big-endian 64-bit page addresses.
  * @pas_bytes: room of @pas.
@@ -69,7 +69,7 @@ u32 cx_dma_read_be32(struct cx_dev *dev, u64 addr);
  * Return: 0, or
  * * -EINVAL - the list is too short, or an address is not aligned to 4 KiB
  */
-int cx_ring_init(struct cx_ring *r, u32 page_shift, u32 offset, u64 bytes, const u8 *pas,
+int cx_ring_init(struct cx_ring *r, u32 page_shift, u32 parts, u64 bytes, const u8 *pas,
 		 u64 pas_bytes);
 
 /**

@@ -36,15 +36,23 @@ static u32 cx_eth_l3(const u8 *hdr)
 	return lduw_be_p(hdr + 12) == 0x8100 ? CX_ETH_HDR + 4 : CX_ETH_HDR;
 }
 
+/* Where the TCP header begins, if @bytes of a message hold it and all before it; else 0. */
+static u32 cx_lso_tcp(const u8 *msg, u32 bytes)
+{
+	u32 l3 = cx_eth_l3(msg), l4;
+
+	if (bytes < l3 + 20)
+		return 0;
+	l4 = l3 + (msg[l3] >> 4 == 6 ? 40 : (msg[l3] & 15) * 4);
+	return bytes < l4 + 20 ? 0 : l4;
+}
+
 static void cx_lso_segment(u8 *frame, u32 hdr_len, u32 part, u32 at, bool last, u32 count)
 {
-	u32 l3 = cx_eth_l3(frame), l4;
-	bool v6 = frame[l3] >> 4 == 6;
-	u8 *tcp;
+	u32 l3 = cx_eth_l3(frame), l4 = cx_lso_tcp(frame, hdr_len);
+	u8 *tcp = frame + l4;
 
-	l4 = l3 + (v6 ? 40 : (frame[l3] & 15) * 4);
-	tcp = frame + l4;
-	if (v6) {
+	if (frame[l3] >> 4 == 6) {
 		stw_be_p(frame + l3 + 4, hdr_len - l4 + part);
 	} else {
 		stw_be_p(frame + l3 + 2, hdr_len - l3 + part);
@@ -90,7 +98,7 @@ static enum cx_syndrome cx_eth_message(struct cx_dev *dev, struct cx_sq *sq, str
 	if (cx_wqe_gather(dev, sq->wq.pdn, w, 0, msg + inl, w->bytes))
 		return CX_SYN_LOCAL_PROT;
 	if (w->opcode == CX_OP_LSO) {
-		if (!mss || inl < CX_ETH_HDR + 40)
+		if (!mss || inl < CX_ETH_HDR + 4 || !cx_lso_tcp(msg, inl))
 			return CX_SYN_LOCAL_QP_OP;
 		cx_lso(dev, sq, msg, inl, w->bytes, mss);
 		return CX_SYN_OK;

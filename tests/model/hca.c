@@ -94,8 +94,10 @@ static int cx_pages_give(struct cx_dev *dev, struct cx_cmd *cmd, u32 nr)
 static int cx_pages_take(struct cx_dev *dev, struct cx_cmd *cmd, u32 nr)
 {
 	u8 *pas = CX_ADDR(manage_pages_out, cmd->out, pas);
-	u32 room = (cmd->outlen - CX_OFF(manage_pages_out, pas) / 8) / 8, i;
+	u32 head = CX_OFF(manage_pages_out, pas) / 8, room = cmd->outlen / 8 - head / 8, i;
 
+	if (cmd->outlen < head)
+		return cx_refuse(dev, cmd, CX_ST_BAD_OUTLEN, "%u bytes for pages", cmd->outlen);
 	nr = MIN(MIN(nr, room), dev->cmd.nr_pages);
 	for (i = 0; i < nr; i++)
 		stq_be_p(pas + 8 * i, dev->cmd.pages[--dev->cmd.nr_pages]);

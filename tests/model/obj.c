@@ -167,7 +167,8 @@ void cx_obj_wipe(struct cx_dev *dev)
 		while ((obj = cx_obj_next(dev, order[i], &pos)))
 			cx_obj_del(dev, obj);
 		g_free(dev->ids[order[i]].slot);
-		memset(&dev->ids[order[i]], 0, sizeof(dev->ids[0]));
+		/* how numbers are given is the card's, not its driver's */
+		dev->ids[order[i]] = (struct cx_idtab){ .thrifty = dev->ids[order[i]].thrifty };
 	}
 	cx_obj_init(dev);
 }

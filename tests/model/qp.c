@@ -23,7 +23,8 @@ struct cx_qp *cx_qp_find_special(struct cx_dev *dev, u32 dqpn)
 	while ((obj = cx_obj_next(dev, CX_SP_QUEUE, &pos))) {
 		struct cx_qp *qp = container_of(obj, struct cx_qp, obj);
 
-		if (obj->kind == CX_K_QP && qp->sv == sv && qp->state >= CX_QPS_RTR)
+		if (obj->kind == CX_K_QP && qp->sv == sv && qp->state >= CX_QPS_RTR &&
+		    qp->state != CX_QPS_ERR)
 			return qp;
 	}
 	return NULL;
@@ -103,7 +104,8 @@ static void cx_qp_flush_partial(struct cx_dev *dev, struct cx_qp *qp)
 	if (!qp->resp.have_rwqe)
 		return;
 	qp->resp.have_rwqe = false;
-	cx_cq_write(dev, qp->cq_recv, &x);
+	if (qp->cq_recv) /* not told: a request of the SRQ that an XRC message has named */
+		cx_cq_write(dev, qp->cq_recv, &x);
 }
 
 void cx_qp_error(struct cx_dev *dev, struct cx_qp *qp)
@@ -285,8 +287,8 @@ static int cx_qp_queues(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_qp *qp
 	};
 	if (!qp->no_sq)
 		sq_bytes = (u64)CX_WQE_BB << qp->sq.log_size;
-	if (cx_ring_init(&qp->ring, page_shift, CX_GET(qpc, c, page_offset) << (page_shift - 6),
-			 rq_bytes + sq_bytes, pas, cmd->in + cmd->inlen - pas))
+	if (cx_ring_init(&qp->ring, page_shift, CX_GET(qpc, c, page_offset), rq_bytes + sq_bytes,
+			 pas, cmd->in + cmd->inlen - pas))
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "page list too short or not aligned");
 	return 0;
 }

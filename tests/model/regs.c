@@ -101,6 +101,9 @@ int cx_cmd_access_reg(struct cx_dev *dev, struct cx_cmd *cmd)
 	bool write = cmd->op_mod != CX_ACCESS_READ;
 	u8 *reg = cmd->out + 16;
 
+	if (MIN(cmd->outlen, cmd->inlen) < 16)
+		return cx_refuse(dev, cmd, cmd->outlen < 16 ? CX_ST_BAD_OUTLEN : CX_ST_BAD_INLEN,
+				 "register 0x%x: %u bytes in, %u out", id, cmd->inlen, cmd->outlen);
 	memcpy(reg, cmd->in + 16, MIN(cmd->outlen, cmd->inlen) - 16);
 	if (write && dev->prop.vf && (id == CX_REG_PMTU || id == CX_REG_PAOS)) {
 		cx_trace(dev, CX_TR_EVENT, "VF: what it writes to register 0x%x changes nothing",

@@ -203,9 +203,6 @@ static struct cx_sreq *cx_req_fetch(struct cx_dev *dev, struct cx_qp *qp)
 	cx_sq_fetch(dev, &qp->sq, &r->w);
 	r->error = cx_wqe_parse(dev, qp->sv, qp->obj.id, &r->w);
 	cx_req_check(dev, qp, r);
-	/* nothing else is sent by its queue, so it need not wait for its turn */
-	if (!r->error && r->w.opcode == CX_OP_UMR)
-		r->error = cx_mkey_update(dev, r->w.imm, r->w.raw + 16);
 	r->responds = cx_op_responds(r->w.opcode);
 	mtu = cx_qp_mtu(qp);
 	if (r->error || r->w.opcode == CX_OP_NOP || r->w.opcode == CX_OP_UMR)
@@ -238,8 +235,12 @@ static bool cx_req_admit(struct cx_dev *dev, struct cx_qp *qp)
 
 	if (q->stopped)
 		return false;
-	if (!q->held)
+	if (!q->held) {
 		q->held = cx_req_fetch(dev, qp);
+		/* nothing else is sent by its queue, so it need not wait for its turn */
+		if (q->held && !q->held->error && q->held->w.opcode == CX_OP_UMR)
+			q->held->error = cx_mkey_update(dev, q->held->w.imm, q->held->w.raw + 16);
+	}
 	r = q->held;
 	if (!r || !cx_req_may_admit(dev, qp, r))
 		return false;

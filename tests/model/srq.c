@@ -94,7 +94,7 @@ int cx_wq_init(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_wq *wq, struct 
 	if (wq->log_size > 15 || wq->log_stride > 10)
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "log_wq_sz %u log_wq_stride %u",
 				 wq->log_size, wq->log_stride);
-	if (cx_ring_init(ring, page_shift, CX_GET(wq, ctx, page_offset) << (page_shift - 6),
+	if (cx_ring_init(ring, page_shift, CX_GET(wq, ctx, page_offset),
 			 1ull << (wq->log_size + wq->log_stride), pas, cmd->in + cmd->inlen - pas))
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "page list too short or not aligned");
 	return 0;
@@ -156,8 +156,7 @@ static int cx_xrc_srq_queue(struct cx_dev *dev, struct cx_cmd *cmd, struct cx_sr
 	};
 	if (srq->wq.log_size > dev->prop.log_max_srq_sz)
 		return cx_refuse(dev, cmd, CX_ST_LIMIT, "log_xrc_srq_size %u", srq->wq.log_size);
-	if (cx_ring_init(&srq->ring, page_shift,
-			 CX_GET(xrc_srqc, c, page_offset) << (page_shift - 6),
+	if (cx_ring_init(&srq->ring, page_shift, CX_GET(xrc_srqc, c, page_offset),
 			 1ull << (srq->wq.log_size + srq->wq.log_stride), pas,
 			 cmd->in + cmd->inlen - pas))
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "page list too short or not aligned");

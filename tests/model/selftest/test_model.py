@@ -62,6 +62,12 @@ class Commands(ModelTest):
         self.assertEqual(out[0], 0x50)
         out = d.raw(struct.pack(">H14x", d.ifc.opcode["ALLOC_PD"]), outlen=4)
         self.assertEqual(out[0], 0x51)
+        register = d.ifc.encode("access_register_in", {
+            "opcode": d.ifc.opcode["ACCESS_REG"], "op_mod": 1, "register_id": 0x5003})
+        pages = d.ifc.encode("manage_pages_in", {"opcode": d.ifc.opcode["MANAGE_PAGES"],
+                                                 "op_mod": 2, "input_num_entries": 1})
+        for text in (register + bytes(16), pages):
+            self.assertEqual(d.raw(text, outlen=8)[0], 0x51)
 
     def test_reserved_bits(self):
         """Every reserved bit of these inputs is refused, one at a time."""
@@ -199,6 +205,10 @@ class Objects(ModelTest):
             self.assertEqual(gone.index, before.index)
         d.set("reuse_mkeys", False)
         self.assertGreater(Mr(d).index, max(seen))
+        d.set("reuse_mkeys", True)
+        d.cmd("TEARDOWN_HCA")
+        d.cmd("INIT_HCA")
+        self.assertTrue(d.get("reuse_mkeys"), "it is the card's, not its driver's")
 
     def test_busy(self):
         d = self.driver()
@@ -464,6 +474,11 @@ class Loopback(ModelTest):
                            ((key.key, rights), {"flags": 0xa0})):
             self.assertEqual(refused(*args, **more), (REQ_ERR, MW_BIND), (args, more))
         self.assertEqual(write(), (REQ, 0))
+        umr.reset()
+        umr.connect()
+        self.d.cmd("2ERR_QP", {"qpn": umr.num})
+        self.assertEqual(self.umr(umr, key.key, 1 << 29, free=1), (REQ_ERR, FLUSH))
+        self.assertEqual(write(), (REQ, 0), "what is flushed has changed nothing")
 
     def test_flush(self):
         self.pair()
