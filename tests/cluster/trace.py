@@ -7,6 +7,7 @@ instance of its own, so that one may stand inside of another.
 
 import contextlib
 import itertools
+import os
 import re
 
 FOLDER = "/sys/kernel/tracing"
@@ -27,10 +28,10 @@ def recording(machine, *names):
 
     Gives a function that returns what was recorded so far: (name, words) of each event.
     """
-    folder = f"{FOLDER}/instances/krc{next(_numbers)}"
+    folder = f"{FOLDER}/instances/krc{os.getpid()}-{next(_numbers)}"
     machine.run(f"mountpoint -q {FOLDER} || mount -t tracefs none {FOLDER}; mkdir {folder}")
-    _switch(machine, folder, names, 1)
     try:
+        _switch(machine, folder, names, 1)
         yield lambda: LINE.findall(machine.run(f"cat {folder}/trace").out)
     finally:
         _switch(machine, folder, names, 0)
