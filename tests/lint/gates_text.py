@@ -5,7 +5,7 @@ import re
 import shutil
 import tempfile
 
-from lintlib import ROOT, Failed, Skipped, fail_if, gate, need, tool
+from lintlib import ROOT, Failed, Skipped, fail_if, gate, git, need, tool
 
 EXPOSURE_MAX = 25  # of 100: 2.5 in the words of systemd-analyze
 LICENCES = {
@@ -81,15 +81,14 @@ def bad_subjects(subjects):
 @gate("commits")
 def commits(tree):
     """subjects of commits, from this gate's own on, are `area: imperative` in 72 characters"""
-    git = ["git", "-c", f"safe.directory={ROOT}", "log"]
     if not os.path.exists(os.path.join(ROOT, ".git")) or not shutil.which("git"):
         raise Skipped("there is no repository")
-    status, out = tool(git + ["-S", '@gate("commits")', "--format=%H", "--reverse", "--",
-                              "tests/lint/gates_text.py"])
+    status, out = git("log", "-S", '@gate("commits")', "--format=%H", "--reverse", "--",
+                      "tests/lint/gates_text.py")
     if status:
         raise Skipped(f"git: {out.strip()}")
     first = out.split()[:1]
-    status, out = tool(git + ["--ancestry-path", "--format=%h %s", f"{first[0]}..HEAD"]) \
+    status, out = git("log", "--ancestry-path", "--format=%h %s", f"{first[0]}..HEAD") \
         if first else (0, "")       # it is not committed yet
     if status:
         raise Failed(out)

@@ -52,6 +52,11 @@ def tool(argv, cwd=ROOT, env=None, stdin=None):
     return done.returncode, done.stdout
 
 
+def git(*words):
+    """Run git in the tree, whoever owns it; as tool()."""
+    return tool(["git", "-c", f"safe.directory={ROOT}", *words])
+
+
 def build_folder(compiler):
     """Where everything is compiled with it. Two floors down, as the folders in build/ are: ccache
     knows the objects of those by commands in which sources have the way up before them."""
@@ -87,8 +92,7 @@ class Tree:
     def _git_files():
         if not os.path.exists(os.path.join(ROOT, ".git")) or not shutil.which("git"):
             return None
-        status, out = tool(["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z", "--cached",
-                            "--others", "--exclude-standard"])
+        status, out = git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
         if status:
             return None
         names = (name for name in out.split("\0") if name)

@@ -18,7 +18,7 @@ import re
 import sys
 import time
 
-from lintlib import ROOT, tool
+from lintlib import ROOT, git, tool
 
 sys.path.append(os.path.join(ROOT, "tests"))
 
@@ -35,8 +35,7 @@ def in_turn(tree, items):
     """Those of (path, ...) that are judged by this run; all that --only names."""
     if tree.only or not (clock.limit() or os.environ.get("KRCORE_LINT_SHARES")):
         return items
-    status, names = tool(["git", "-c", f"safe.directory={ROOT}", "log", f"-{NEWEST}", "--format=",
-                          "--name-only"])
+    status, names = git("log", f"-{NEWEST}", "--format=", "--name-only")
     if status:
         return items
     turn = choice.turn(ROOT) % SHARES

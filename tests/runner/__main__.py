@@ -123,7 +123,6 @@ class Run:
 
     def _last_lines(self):
         ended, left_out = self._lanes.ended, self._lanes.left_out
-        skipped, partly, failed = report.told(ended)
         totals = report.Totals(ended)
         totals.skipped += len(left_out)
         if ended:
@@ -134,7 +133,7 @@ class Run:
                   f"{', '.join(dict.fromkeys(job.part.name for job in self._plan.rest))}: "
                   "./run test full")
         for line in (*report.owed(left_out, self._next_turn if self._limit else None, self._turn),
-                     *skipped, *partly, *failed):
+                     *report.told(ended)):
             print(line)
         for job, reason in left_out:
             if reason.endswith("could not be made"):

@@ -34,14 +34,13 @@ def table(ended):
 def told(ended):
     """A line for each test that was skipped, or failed, and for what was judged in part: who
     sees the end of a long log alone sees them."""
-    said = {word: [f"{word} {job.job.name}: {text}" for job in ended
-                   for kind, text in job.told if kind == word]
-            for word in ("skip", "partly", "FAIL")}
-    more = {job.job.name: job.failed - sum(kind == "FAIL" for kind, _ in job.told)
-            for job in ended}
-    silent = [f"FAIL {name}: {count} that no line names" for name, count in more.items()
-              if count > 0]
-    return said["skip"], said["partly"], said["FAIL"] + silent
+    lines = [f"{word} {job.job.name}: {text}" for word in ("skip", "partly", "FAIL")
+             for job in ended for kind, text in job.told if kind == word]
+    for job in ended:
+        unnamed = job.failed - sum(kind == "FAIL" for kind, _ in job.told)
+        if unnamed > 0:
+            lines.append(f"FAIL {job.job.name}: {unnamed} that no line names")
+    return lines
 
 
 def owed(left_out, next_turn=None, turn=0):
