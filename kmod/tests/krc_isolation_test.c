@@ -715,6 +715,38 @@ static void krc_test_the_slow_are_evicted(struct kunit *test)
 	krc_standing_put(target);
 }
 
+/* The channel that its flow is to leave, and how often that was put off. */
+static struct krc_channel *krc_test_leaves;
+static u32 krc_test_put_off;
+
+/* As krc_test_done(); and somebody expels what is evicted just now. */
+static void krc_test_done_as_it_leaves(struct krc_flow *flow, struct list_head *reqs, u32 nr)
+{
+	krc_test_done(flow, reqs, nr);
+	local_bh_disable();
+	if (krc_flow_evict_one(krc_test_leaves) == -EAGAIN)
+		WRITE_ONCE(krc_test_put_off, krc_test_put_off + 1);
+	local_bh_enable();
+}
+
+/* Not while an outcome of it is being told, though nothing of it is in the hardware any more. */
+static void krc_test_not_while_it_is_told(struct kunit *test)
+{
+	struct krc_test *t = test->priv;
+	struct krc_test_flow *bad = t->flow[0], *good = t->flow[1];
+	struct krc_standing *target = krc_test_evict(t, bad, good);
+
+	krc_test_leaves = krc_test_channel(t, 0);
+	krc_test_put_off = 0;
+	bad->flow.done = krc_test_done_as_it_leaves;
+	KUNIT_EXPECT_EQ(test, krc_fake_complete(t->fake, 0, KRC_WINDOW_MIN), KRC_WINDOW_MIN);
+	krc_test_goes_on(t, bad);
+	KUNIT_EXPECT_EQ(test, krc_test_put_off, 1U);
+	krc_test_finish(t, good, 10);
+	krc_test_expect(t, good, 0, 10, 0);
+	krc_standing_put(target);
+}
+
 /* Nor is anything lost or done twice when the channel is reset meanwhile. */
 static void krc_test_evicted_and_reset(struct kunit *test)
 {
@@ -910,6 +942,7 @@ static struct kunit_case krc_isolation_cases[] = { KUNIT_CASE(krc_test_stalls_ar
 						   KUNIT_CASE(krc_test_a_sample_is_bounded),
 						   KUNIT_CASE(krc_test_bytes_may_take_long),
 						   KUNIT_CASE(krc_test_the_slow_are_evicted),
+						   KUNIT_CASE(krc_test_not_while_it_is_told),
 						   KUNIT_CASE(krc_test_evicted_and_reset),
 						   KUNIT_CASE(krc_test_evicted_and_cancelled),
 						   KUNIT_CASE(krc_test_evicted_and_stopped),
