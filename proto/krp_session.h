@@ -61,7 +61,9 @@
  *   NOTIFYs count from the answer to SUBSCRIBE on. That answer is a RESYNC, a refusal, too:
  *   changes before it were not notified, and none will be after a refusal. A gap in the
  *   numbers is a RESYNC. A caller with a cache empties it at an attach to a new incarnation,
- *   or to a server that does not notify.
+ *   or to a server that does not notify. The loss of a server is a RESYNC, too, which the caller
+ *   says, if another one is ready: the lost one may have hung for a while, and what was READ there
+ *   is older than what the other has notified meanwhile. If none is ready there is nothing better.
  *
  * WHOM TO ASK FIRST
  *   krp_better(): servers whose miss proves something before those that are settling or stand

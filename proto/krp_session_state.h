@@ -456,6 +456,23 @@ static inline unsigned int krp_session_timeout_ms(const struct krp_session *s)
 }
 
 /**
+ * krp_blame_after() - What is left of a score of failures.
+ * @blame: the score.
+ * @passed_ns: time since it was computed.
+ *
+ * Context: any.
+ * Return: @blame, halved every KRP_BLAME_NS.
+ */
+static inline __u32 krp_blame_after(__u32 blame, __u64 passed_ns)
+{
+	while (blame && passed_ns >= KRP_BLAME_NS) {
+		blame >>= 1;
+		passed_ns -= KRP_BLAME_NS;
+	}
+	return blame;
+}
+
+/**
  * krp_session_blame() - Score of recent failures.
  * @s: session.
  * @now_ns: the clock.
@@ -465,14 +482,7 @@ static inline unsigned int krp_session_timeout_ms(const struct krp_session *s)
  */
 static inline __u32 krp_session_blame(const struct krp_session *s, __u64 now_ns)
 {
-	__u64 passed_ns = now_ns - s->failure.blame_ns;
-	__u32 blame = s->failure.blame;
-
-	while (blame && passed_ns >= KRP_BLAME_NS) {
-		blame >>= 1;
-		passed_ns -= KRP_BLAME_NS;
-	}
-	return blame;
+	return krp_blame_after(s->failure.blame, now_ns - s->failure.blame_ns);
 }
 
 /** krp_session_blamed() - A READ has failed. @s: session. @now_ns: the clock. Context: any. */

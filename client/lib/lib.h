@@ -14,7 +14,7 @@
  *   ctx.sub_lock the subscriber's function; held while that function runs.
  *   ctx.lock     everything else: states, requests, records, texts.
  *   A server's @conn and @map change only with io and ctx.lock both held, so
- *   either is enough to use them. @up, @rtt_ns, @settle_until_ns, @still
+ *   either is enough to use them. @up, @rtt_ns, @settle_until_ns, @still, @blame
  *   and the counters are atomics, so that choosing a server takes no lock.
  *   Sessions and records (proto/krp_session.h) are under ctx.lock.
  */
@@ -102,6 +102,9 @@ struct krl_conn {
  *	0: settled. A copy of the session's.
  * @still: its process hangs, by the last check of the heartbeat in its root; no answer has
  *	come from it since. A copy of the session's.
+ * @blame: score of its failures when the last one was computed; 0: long ago, or none. A copy of
+ *	the session's.
+ * @blame_ns: when that was; written before @blame.
  * @pulse: that check; under @io.
  * @map: copy of root, segments and directory.
  * @root_addr: where the root is.
@@ -136,6 +139,8 @@ struct krl_server {
 	_Atomic uint64_t rtt_ns;
 	_Atomic uint64_t settle_until_ns;
 	_Atomic bool still;
+	_Atomic uint32_t blame;
+	_Atomic uint64_t blame_ns;
 	struct krp_pulse pulse;
 	struct krl_map *map;
 	uint64_t root_addr;
@@ -774,6 +779,15 @@ void krl_records_fini(struct krcore_ctx *ctx);
  */
 void krl_event_add(struct krl_server *srv, uint32_t type, const struct krp_key *key,
 		   uint64_t generation);
+
+/**
+ * krl_event_lost() - Append a RESYNC if a server is lost whose table was READ while others notified.
+ * @srv: server whose session is CLOSING. Nothing is appended if it was not READY, has been ended by
+ *	us, is not subscribed to, or if no other one is READY: what was READ is the best there is.
+ *
+ * The thread, with ctx.lock held.
+ */
+void krl_event_lost(struct krl_server *srv);
 
 /**
  * krl_events_deliver() - Pass the collected events to the subscriber, if there is one.

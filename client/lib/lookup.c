@@ -16,6 +16,36 @@
 #define KRL_SAMPLE 16 /* one READ in this many is timed */
 #define KRL_OPINIONS 2 /* this many servers must miss before a record counts as absent */
 
+/* Whether a server is settling now. Reads the clock into *@now_ns if that is needed, once. */
+static bool krl_lookup_settles(struct krl_server *srv, uint64_t *now_ns)
+{
+	uint64_t until_ns = atomic_load_explicit(&srv->settle_until_ns, memory_order_relaxed);
+
+	if (!until_ns)
+		return false;
+	*now_ns = *now_ns ? *now_ns : krl_now_ns();
+	if (*now_ns < until_ns)
+		return true;
+	/* not what another thread has put there since */
+	atomic_compare_exchange_strong(&srv->settle_until_ns, &until_ns, 0);
+	return false;
+}
+
+/* Score of a server's recent failures; the clock as above. */
+static uint32_t krl_lookup_blame(struct krl_server *srv, uint64_t *now_ns)
+{
+	uint32_t noted = atomic_load_explicit(&srv->blame, memory_order_acquire), blame;
+	uint64_t since_ns = atomic_load_explicit(&srv->blame_ns, memory_order_relaxed);
+
+	if (!noted)
+		return 0;
+	*now_ns = *now_ns ? *now_ns : krl_now_ns();
+	blame = krp_blame_after(noted, *now_ns > since_ns ? *now_ns - since_ns : 0);
+	if (!blame)
+		atomic_compare_exchange_strong(&srv->blame, &noted, 0);
+	return blame;
+}
+
 /* Which server to ask next, of those whose bit in @tried is clear; -1 if none. */
 static int krl_lookup_choose(struct krcore_ctx *ctx, uint64_t tried)
 {
@@ -26,8 +56,6 @@ static int krl_lookup_choose(struct krcore_ctx *ctx, uint64_t tried)
 
 	for (i = 0; i < ctx->servers_nr; i++) {
 		struct krl_server *srv = &ctx->servers[i];
-		uint64_t until_ns =
-			atomic_load_explicit(&srv->settle_until_ns, memory_order_relaxed);
 		struct krp_candidate c = {
 			.priority = srv->ep->priority,
 			.rtt_ns = atomic_load_explicit(&srv->rtt_ns, memory_order_relaxed),
@@ -36,13 +64,8 @@ static int krl_lookup_choose(struct krcore_ctx *ctx, uint64_t tried)
 
 		if (!atomic_load_explicit(&srv->up, memory_order_acquire) || (tried & (1ULL << i)))
 			continue;
-		if (until_ns) {
-			now_ns = now_ns ? now_ns : krl_now_ns();
-			if (now_ns < until_ns)
-				c.doubtful = true;
-			else /* not what another thread has put there since */
-				atomic_compare_exchange_strong(&srv->settle_until_ns, &until_ns, 0);
-		}
+		c.doubtful |= krl_lookup_settles(srv, &now_ns);
+		c.blame = krl_lookup_blame(srv, &now_ns);
 		if (at < 0 || krp_better(&c, &best)) {
 			best = c;
 			at = (int)i;

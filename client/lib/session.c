@@ -176,6 +176,8 @@ void krl_session_run(struct krl_server *srv)
 		free(rec);
 	atomic_store_explicit(&srv->still, s->still, memory_order_relaxed);
 	atomic_store_explicit(&srv->settle_until_ns, s->settle_ns, memory_order_relaxed);
+	atomic_store_explicit(&srv->blame_ns, s->failure.blame_ns, memory_order_relaxed);
+	atomic_store_explicit(&srv->blame, s->failure.blame, memory_order_release);
 	if (srv->duties || todo.until_ns < srv->armed_ns)
 		krl_loop_wake(srv->ctx);
 	srv->until_ns = todo.until_ns;
@@ -270,11 +272,13 @@ void krl_server_down(struct krl_server *srv)
 	srv->tried = true;
 	srv->duties = 0;
 	atomic_store(&srv->failed, false);
+	krl_event_lost(srv);
 	krp_session_closed(&srv->s, krl_now_ns(), dice);
 	pthread_cond_broadcast(&ctx->cond);
 	pthread_mutex_unlock(&ctx->lock);
 	pthread_mutex_unlock(&srv->io);
 	krl_conn_free(conn);
+	krl_events_deliver(ctx);
 }
 
 void krl_server_end(struct krl_server *srv)

@@ -31,6 +31,24 @@ void krl_event_add(struct krl_server *srv, uint32_t type, const struct krp_key *
 		kru_key_from_wire(key, &event->key);
 }
 
+/* Locks: ctx.lock. */
+static bool krl_other_ready(const struct krl_server *srv)
+{
+	const struct krcore_ctx *ctx = srv->ctx;
+	unsigned int i;
+
+	for (i = 0; i < ctx->servers_nr; i++)
+		if (&ctx->servers[i] != srv && ctx->servers[i].s.state == KRP_SESSION_READY)
+			return true;
+	return false;
+}
+
+void krl_event_lost(struct krl_server *srv)
+{
+	if (srv->s.was_ready && srv->s.sub.want && !srv->s.ended && krl_other_ready(srv))
+		krl_event_add(srv, KRCORE_EVENT_RESYNC, NULL, 0);
+}
+
 /* Context: the thread, no lock held. */
 void krl_events_deliver(struct krcore_ctx *ctx)
 {

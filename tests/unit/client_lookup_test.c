@@ -311,6 +311,33 @@ static void test_a_hit_asks_nobody_else(void **state)
 	overruled(0, 0);
 }
 
+/* The first server has shorter READs, and failed so long ago. */
+static void failed(uint64_t ago_ns)
+{
+	hold(0);
+	hold(1);
+	atomic_store(&servers[0].rtt_ns, 1000);
+	atomic_store(&servers[1].rtt_ns, 2000);
+	atomic_store(&servers[0].blame_ns, krl_now_ns() - ago_ns);
+	atomic_store(&servers[0].blame, KRP_BLAME);
+}
+
+static void test_a_server_that_failed_of_late_is_asked_last(void **state)
+{
+	(void)state;
+	failed(3 * KRP_BLAME_NS);
+	expect(0, 1, 0, 0, 1);
+	assert_int_equal(servers[0].blame, KRP_BLAME);
+}
+
+static void test_a_failure_is_forgotten(void **state)
+{
+	(void)state;
+	failed(5 * KRP_BLAME_NS); /* halved so often */
+	expect(0, 0, 0, 1, 0);
+	assert_int_equal(servers[0].blame, 0); /* the clock need not be read for it again */
+}
+
 static void test_a_server_that_has_settled_is_believed(void **state)
 {
 	(void)state;
@@ -736,6 +763,8 @@ int main(void)
 		CASE(test_a_broken_server_has_no_opinion),
 		CASE(test_a_server_that_is_alone_is_believed),
 		CASE(test_a_hit_asks_nobody_else),
+		CASE(test_a_server_that_failed_of_late_is_asked_last),
+		CASE(test_a_failure_is_forgotten),
 		CASE(test_a_server_that_has_settled_is_believed),
 		CASE(test_a_miss_is_as_old_as_its_read),
 		CASE(test_an_attach_while_a_server_is_chosen),

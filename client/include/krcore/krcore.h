@@ -475,7 +475,8 @@ typedef void krcore_event_fn(void *arg, const struct krcore_event *event);
  * @arg: its first argument.
  *
  * A server that is attached later, or again, is subscribed to as well; the
- * first event from it is KRCORE_EVENT_RESYNC.
+ * first event from it is KRCORE_EVENT_RESYNC. So is the last one from a server that is lost
+ * while another is attached: it may have hung, with values that others had notified as changed.
  *
  * Return:
  * * 0 - a server has taken the subscription, or @fn is NULL and will not be called
