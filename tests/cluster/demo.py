@@ -215,7 +215,8 @@ def play(cluster, steps=STEPS, say=print, first=1):
     if steps is not STEPS:
         _prepare(cluster, steps)
     servers = ", ".join(machine.name for machine in cluster.nodes("metaserver"))
-    cluster.each(lambda machine: krcore.write_config(machine, node={"metaservers": servers}))
+    cluster.each(lambda machine: krcore.write_config(
+        machine, node={"metaservers": servers, "timeout_ms": krcore.PATIENT_MS}))
     return [_step(cluster, number, name, text, command, say)
             for number, (name, text, command) in enumerate(steps, first)]
 

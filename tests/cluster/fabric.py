@@ -148,8 +148,9 @@ class CardFabric(Fabric):
             self._set(near, partition=",".join(sorted(nodes, key=int)))
 
     def reset(self):
-        """Undo loss, disorder, delay and cuts."""
-        for index, machine in enumerate(self.machines):
-            if machine.alive():
-                self._set(index, rx_loss_ppm=0, dup_ppm=0, reorder_ppm=0, delay_us=0,
-                          partition="")
+        """Undo loss, disorder, delay and cuts. Cuts first: how long one lasts may matter."""
+        there = [index for index, machine in enumerate(self.machines) if machine.alive()]
+        for index in there:
+            self._set(index, partition="")
+        for index in there:
+            self._set(index, rx_loss_ppm=0, dup_ppm=0, reorder_ppm=0, delay_us=0)

@@ -70,7 +70,14 @@ def test_publishes_looks_up_and_forgets(cluster):
         time.sleep(1.2 * LEASE_MS / 1000)   # it must have been renewed
         check(_has(meta1, MINE) and _has(meta2, MINE), "a living client's record is gone")
         probe.do("down")
-        check(not _has(meta1, MINE) and not _has(meta2, MINE), "the end withdrew nothing")
+    with Probe(node1) as probe:     # a lease that does not end meanwhile
+        probe.up((meta1, 1), (meta2, 2), key=key, lease_ms=200000)
+        probe.do(f"publish {MINE} longer", f"published {MINE}")
+        _ready(probe, ["ready", "ready"])
+        wait_until(lambda: _has(meta1, MINE) and _has(meta2, MINE), 10, "both list the record")
+        probe.do("down")
+        wait_until(lambda: not _has(meta1, MINE) and not _has(meta2, MINE), 10,
+                   "the end has withdrawn it")
 
 
 @limit(300)

@@ -42,13 +42,14 @@ def _found(machine, gid, service=SERVICE):
 def test_publish_resolve_withdraw(cluster):
     server, node1, node2 = _start(cluster)
     gid = node1.spec.address
-    with _keep(node1, f"{gid} service {SERVICE} raw hello") as process:
+    # a server that takes a quarter of the time-out is not asked alone
+    with _keep(node1, f"{gid} service {SERVICE} raw hello -t 60") as process:
         wait_until(lambda: _found(node2, gid), 30, "the record is seen by READ")
-        rows, _ = _ask(node2, f"resolve {gid} service {SERVICE} verify")
+        rows, _ = _ask(node2, f"resolve {gid} service {SERVICE} verify -t 60")
         check(rows[0]["reads"] == 1 and rows[0]["raw"] == b"hello".hex(), f"{rows[0]}")
         check([r["verdict"] for r in rows[1:]] == ["agree", "agree"], f"{rows[1:]}")
 
-        rows, _ = _ask(node2, f"resolve {gid} service {SERVICE} count 300")
+        rows, _ = _ask(node2, f"resolve {gid} service {SERVICE} count 300 -t 60")
         row = rows[0]
         order = [row[k] for k in ("min_ns", "p50_ns", "p99_ns", "p999_ns", "max_ns")]
         check(order == sorted(order) and order[0] > 0, f"{row}")

@@ -116,7 +116,10 @@ def test_tracepoints_of_a_queue(cluster):
     with up(cluster) as (node1, node2), serve(node2) as peer:
         with trace.recording(node1) as recorded:
             done = client(node1, f"{peer} loop 2").out
-            events = recorded()
+            # a program's queue is closed by a work item, behind its end
+            events = wait_until(lambda: [seen for seen in [recorded()] if any(
+                "-> closing" in words for words in _words(seen, "krc_queue_state"))], 30,
+                                "the queue is closed")[0]
         counts = dict(pair.split("=") for pair in done.split())
         check(int(counts["done"]) > 2 and counts["failed"] == "0", done)
 
