@@ -40,9 +40,10 @@
  *   A publisher that ends before a server has confirmed a withdrawal leaves the record behind
  *   as an orphan, with the token (krp_welcome.token) of its session for each such server.
  *   Another publisher of the same node adopts it: it withdraws it, for an hour at most, since
- *   the node's other sessions keep its lease alive. KRP_ST_FOREIGN_GID ends that at a server:
- *   it takes none from another address, and the lease, which nobody renews then, ends the
- *   record. An adopted record goes back when its address has a publisher again.
+ *   a session from the same address keeps its lease alive, when there is one again.
+ *   KRP_ST_FOREIGN_GID ends that at a server: it takes none from another address, and the
+ *   lease, which nobody renews then, ends the record. An adopted record goes back when its
+ *   address has a publisher again.
  *
  * MEMORY
  *   Records and chains of the hash are the caller's. A record that is not needed any more is

@@ -22,8 +22,8 @@
  *	any but DOWN -> CLOSING -> DOWN
  *   CONNECTING is the caller's: names, routes, connection requests. PROVE and VERIFY, where
  *   an HMAC is computed, are passed over without a cluster key. LOAD ends with a copy of
- *   root, segments and directory (krp_load.h). Each step, and while CONNECTING each one that
- *   krp_session_step() announces, must end within timeout_ms, and the look-up of the
+ *   root, segments and directory (krp_load.h). Each step, and in CONNECTING and LOAD each one
+ *   that krp_session_step() announces, must end within timeout_ms, and the look-up of the
  *   address among the neighbours within krp_addr_ms(). The first failure counts; the machine
  *   says CLOSE, and the caller takes the transport down and says krp_session_closed(). What is
  *   said that does not belong to the state is ignored: it may have been on its way.

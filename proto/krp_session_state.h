@@ -27,7 +27,7 @@
 #define KRP_BLAME_NS (10000 * KRP_NS_PER_MS) /* it halves in this time */
 
 /**
- * enum krp_session_state - State of a session; see the head of this file.
+ * enum krp_session_state - State of a session; see the head of krp_session.h.
  * @KRP_SESSION_DOWN: no transport; waiting for the next attempt, or ended.
  * @KRP_SESSION_CONNECTING: the caller is connecting.
  * @KRP_SESSION_HELLO: CHALLENGE is awaited.

@@ -33,8 +33,9 @@ int krc_meta_publish(struct krc_meta *meta, u16 service, const struct krp_value 
  * @meta: client, after krc_meta_stop().
  * @left: the orphaned records are moved to this list.
  *
- * A port that lost its address reaches no server any more, but the node's other sessions,
- * which have the same owner, keep extending the lease of its records.
+ * A port that lost its address reaches no server any more. Where servers let any address publish
+ * (publish_any_gid) another port withdraws them at once; elsewhere their lease ends them, unless a
+ * port has the address again and extends it.
  * Context: any.
  */
 void krc_meta_take_orphans(struct krc_meta *meta, struct krp_list *left);

@@ -384,6 +384,28 @@ static void krc_test_root(struct krp_root *root, u64 incarnation)
 	root->sum = cpu_to_le64(krp_root_sum(root));
 }
 
+/* A root of another life proves nothing of a miss: it ends the session. */
+static void krc_test_a_pulse_of_another_life(struct kunit *test)
+{
+	struct krc_test_link *l = krc_link_ready(test);
+	struct krc_test_reader reader = { .timeout_ms = KRC_TEST_LONG_MS };
+	struct krc_meta_conn *conn = l->conn;
+
+	krp_pulse_start(&conn->table.pulse, 1, 0);
+	krp_pulse_settling(&conn->table.pulse);
+	krc_test_root(conn->slots.at[0].data, conn->incarnation + 1);
+	krc_test_reader_begin(test, l, &reader, krc_test_reads);
+	krc_test_wait(test, READ_ONCE(l->read));
+	KUNIT_ASSERT_PTR_EQ(test, l->read, &conn->slots.at[0].cqe);
+	krc_test_read_done(l);
+	krc_test_wait(test, READ_ONCE(reader.ended));
+	kthread_stop(reader.thread);
+	KUNIT_EXPECT_EQ(test, reader.err, -ENOTCONN);
+	KUNIT_EXPECT_EQ(test, l->s.krp.state, KRP_SESSION_CLOSING);
+	KUNIT_EXPECT_EQ(test, l->s.krp.failure.error, -ESTALE);
+	krc_link_free(l);
+}
+
 /* How many tasks wait. */
 static u32 krc_test_waiting(struct wait_queue_head *wait)
 {
@@ -637,6 +659,7 @@ static struct kunit_case krc_lookups_cases[] = {
 	KUNIT_CASE(krc_test_no_slot_will_come),
 	KUNIT_CASE(krc_test_a_load_blocks_nobody),
 	KUNIT_CASE(krc_test_a_load_is_for_all),
+	KUNIT_CASE(krc_test_a_pulse_of_another_life),
 	KUNIT_CASE(krc_test_a_fault_of_before),
 	KUNIT_CASE(krc_test_an_end_waits_for_no_task),
 	KUNIT_CASE(krc_test_a_miss_of_who_settled),

@@ -118,6 +118,37 @@ static void test_each_step_has_its_time(void **state)
 	assert_int_equal(s->state, KRP_SESSION_READY);
 }
 
+/* How long a state lasts in which the caller announces one more READ after half of the time. */
+static void lasts(enum krp_session_state state, bool announced, const char *why)
+{
+	const __u64 whole = krp_session_timeout_ns(s), half = whole / 2, begun = now_ns();
+	const __u64 most = announced ? half + whole : whole;
+	struct krp_todo todo;
+
+	s->step = "the first";
+	krp_session_enter(s, begun, state, KRP_DO_WAIT);
+	krp_session_step(s, begun + half, "a READ");
+	assert_int_equal(krp_session_next(s, begun + most - 1, &todo), KRP_DO_WAIT);
+	assert_int_equal(todo.until_ns, begun + most);
+	assert_int_equal(s->state, state);
+	assert_int_equal(krp_session_next(s, begun + most, &todo), KRP_DO_CLOSE);
+	assert_int_equal(s->failure.error, -ETIMEDOUT);
+	assert_string_equal(s->failure.reason, why);
+}
+
+/* A handshake of many READs may take longer than one of them; nothing else may. */
+static void test_announced_steps_have_their_own(void **state)
+{
+	(void)state;
+	attach();
+	lasts(KRP_SESSION_CONNECTING, true, "a READ took more than 500 ms");
+	lasts(KRP_SESSION_HELLO, false, "the answer to HELLO took more than 500 ms");
+	lasts(KRP_SESSION_PROVE, false, "our proof took more than 500 ms");
+	lasts(KRP_SESSION_AUTH, false, "the answer to AUTH took more than 500 ms");
+	lasts(KRP_SESSION_VERIFY, false, "the server's proof took more than 500 ms");
+	lasts(KRP_SESSION_LOAD, true, "a READ took more than 500 ms");
+}
+
 /* What does not belong to the state changes nothing. */
 static void test_calls_out_of_turn(void **state)
 {
@@ -483,6 +514,7 @@ int main(void)
 		CASE(test_proof_that_does_not_hold),
 		CASE(test_server_proof_is_compared),
 		CASE(test_each_step_has_its_time),
+		CASE(test_announced_steps_have_their_own),
 		CASE(test_calls_out_of_turn),
 		CASE(test_back_off),
 		CASE(test_one_credit),

@@ -413,6 +413,7 @@ int krcore_lookup_by_message(struct krcore_ctx *ctx, unsigned int server,
  * * %-ESTALE - a newer generation of this owner has published it.
  * * %-EPERM - the GID is not ours or not known to be, or the service is below 256.
  * * %-EDQUOT, %-ENOSPC, %-EBUSY, %-ENOMEM - limits of the server.
+ * * %-EINTR - by the module: a signal came while the call waited.
  * * %-ENOMEM - also: no memory here.
  * If some servers acknowledge the record and others refuse it, the context keeps it, and
  * tries those again with each renewal. After an error other than -EHOSTUNREACH the previous
@@ -433,8 +434,12 @@ int krcore_publish(struct krcore_ctx *ctx, const struct krcore_key *key,
  * * 0 - gone from every attached server.
  * * %-ENOENT - this context does not publish it, and no server had it.
  * * %-EEXIST - it belongs to another owner.
+ * * %-ESTALE - a newer generation of this owner has published it.
+ * * %-EPERM - the GID is not ours.
  * * %-EHOSTUNREACH - no server is attached, or one did not answer: the record will not be
- *   published again, and a server that is attached again before the lease is over is told.
+ *   published again. If this context has published it, a server that is attached again before
+ *   the lease is over is told; else it keeps the record until then.
+ * * %-EINTR - by the module: a signal came while the call waited.
  * * %-ENOMEM - no memory.
  */
 int krcore_withdraw(struct krcore_ctx *ctx, const struct krcore_key *key);
