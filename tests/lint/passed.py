@@ -23,7 +23,7 @@ from lintlib import ROOT, git, tool
 sys.path.append(os.path.join(ROOT, "tests"))
 
 from cluster import host  # noqa: E402
-from runner import choice, clock  # noqa: E402
+from runner import choice, clock, rotation  # noqa: E402
 
 KEPT_DAYS = 30
 SHARES = 4
@@ -38,7 +38,7 @@ def in_turn(tree, items):
     status, names = git("log", f"-{NEWEST}", "--format=", "--name-only")
     if status:
         return items
-    turn = choice.turn(ROOT) % SHARES
+    turn = rotation.share(choice.turn(ROOT), SHARES)
     changed = {*names.splitlines(), *choice.changed_paths(ROOT, "HEAD")[1]}
     judged = [item for i, item in enumerate(items) if i % SHARES == turn or item[0] in changed]
     if len(judged) < len(items):

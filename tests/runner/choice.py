@@ -124,8 +124,11 @@ def _some(paths):
 
 def _git(checkout, *words):
     # root may run it in the checkout of somebody else
-    result = subprocess.run(["git", "-C", str(checkout), "-c", f"safe.directory={checkout}",
-                             *words], capture_output=True, text=True, check=False)
+    try:
+        result = subprocess.run(["git", "-C", str(checkout), "-c", f"safe.directory={checkout}",
+                                 *words], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise UsageError("git is not installed") from None
     if result.returncode:
         raise UsageError(f"git {' '.join(words)}: {result.stderr.strip()}")
     return result.stdout
@@ -151,10 +154,13 @@ def changed_paths(checkout, since=None):
 
 
 def turn(checkout):
-    """The number of this commit in the history: another one for each."""
+    """The number of this commit in the history: another one for each. A clone without its history
+    has the hour of the commit instead."""
     if os.environ.get("KRCORE_TURN"):
         return int(os.environ["KRCORE_TURN"])
     try:
+        if _git(checkout, "rev-parse", "--is-shallow-repository").strip() == "true":
+            return int(_git(checkout, "show", "-s", "--format=%ct", "HEAD")) // 3600
         return int(_git(checkout, "rev-list", "--count", "HEAD"))
     except UsageError:
         return 0

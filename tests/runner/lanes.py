@@ -97,9 +97,10 @@ class Lanes:
                 self._heartbeat()
 
     async def end(self, why=""):
-        """End all that runs, and show what it said so far; `why`, for those."""
+        """End all that runs, and show what it said so far; `why`, for those. Nothing does any
+        more where all has been run."""
         running, self._running = list(self._running.items()), {}
-        self.left_out += [(job, why) for job in self._pending + self._rest if why]
+        self.left_out += [(job, why or "the run was ended") for job in self._pending + self._rest]
         self._pending, self._rest = [], []
         await asyncio.gather(*(job.end(f"ended: {why}" if why else "") for _, job in running))
         if running:
@@ -155,9 +156,11 @@ class Lanes:
             self._prepare()
         ready = [job for job in self._pending
                  if job.part.name not in self._preparing and self._fits_beside(job)]
+        if self.rest_seconds is not None:
+            return ready[0] if ready else None      # in the order of this commit
         loads = [job.job.part.load for job in self._running.values()]
-        return min(ready, default=None,
-                   key=lambda job: (not self._must_begin(job), loads.count(job.part.load)))
+        hurried = next((job for job in ready if self._must_begin(job)), None)
+        return hurried or min(ready, default=None, key=lambda job: loads.count(job.part.load))
 
     def _must_begin(self, job):
         """Whether there is no time left for it when another one has been run before it."""

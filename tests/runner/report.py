@@ -40,6 +40,8 @@ def told(ended):
         unnamed = job.failed - sum(kind == "FAIL" for kind, _ in job.told)
         if unnamed > 0:
             lines.append(f"FAIL {job.job.name}: {unnamed} that no line names")
+        if job.untold:
+            lines.append(f"{job.job.name}: {job.untold} more such lines, in its log")
     return lines
 
 
@@ -51,5 +53,7 @@ def owed(left_out, next_turn=None, turn=0):
         later = next_turn(job) if next_turn else None
         if later:
             when = f"; its turn comes at commit {later}, this is {turn}"
+        elif next_turn:
+            when = "; no commit has time for it on a machine as slow as this one was"
         lines.append(f"not run: {job.name}: {reason} (usually {job.part.usually}){when}")
     return lines

@@ -11,9 +11,14 @@ GOLDEN = (5 ** 0.5 - 1) / 2
 FURTHEST = 200      # commits that are looked at for the next turn of a job
 
 
+def share(turn, count):
+    """Which of so many shares this commit begins with, from 0."""
+    return int(turn * GOLDEN % 1 * count)
+
+
 def in_turn(jobs, turn):
     """The jobs in the order of this commit."""
-    first = int(turn * GOLDEN % 1 * len(jobs))
+    first = share(turn, len(jobs))
     return jobs[first:] + jobs[:first]
 
 

@@ -29,7 +29,8 @@ def end_with_parent():
 
 class Running:
     """A job that runs. After `ended()`: `passed`, `failed`, `skipped`, `seconds`; `told`, what its
-    lines have said of tests that did not pass: (FAIL, skip or partly, words)."""
+    lines have said of tests that did not pass: (FAIL, skip or partly, words); `untold`, how many
+    more there were."""
 
     def __init__(self, job, checkout, logs, live):
         """`live`: print each line at once; else all of them at the end."""
@@ -37,6 +38,7 @@ class Running:
         self.passed = self.failed = self.skipped = 0
         self.last = ""              # line on standard output
         self.told = []
+        self.untold = 0
         self._why = ""              # it was ended
         self._checkout, self._live = checkout, live
         self._log = open(logs / f"{job.log}.log", "w", errors="replace")
@@ -112,6 +114,8 @@ class Running:
         word = "FAIL" if match[1] == "FAIL" else match[1].lower().rstrip(":")
         if sum(kind == word for kind, _ in self.told) < TOLD_MAX:
             self.told.append((word, re.sub(r"\s+", " ", match[2])))
+        else:
+            self.untold += 1
 
     def _count(self, trouble):
         status = self._process.returncode
@@ -123,6 +127,8 @@ class Running:
             trouble = f"ended with status {status} without a total"
         elif not trouble and status and not self.failed:
             trouble = f"ended with status {status}"
+        elif not (trouble or self.job.share or self.passed + self.failed + self.skipped):
+            trouble = "no test was run"
         if trouble:
             self.failed += 1
             self._say_trouble(trouble)

@@ -208,6 +208,16 @@ class Verdicts(Folder):
         self.assertEqual((status, last), (1, "3 passed, 1 failed"))
         self.assertIn("FAIL x: ended with status 3", out)
 
+    def test_a_part_without_a_test_is_a_failure(self):
+        self.part("10", "x", script="echo '0 passed, 0 failed'; exit 0")
+        result = self.run_test("x/nothing")
+        self.assertEqual((result.returncode, self.last(result)), (1, "0 passed, 1 failed"))
+        self.assertIn("FAIL x: no test was run", result.stdout)
+
+    def test_more_than_can_be_named_are_counted(self):
+        self.part("10", "x", script="for i in $(seq 53); do echo skip test$i; done")
+        self.assertIn("\nx: 3 more such lines, in its log\n", self.run_test("x").stdout)
+
     def test_what_a_part_says_on_the_other_stream_is_no_total(self):
         status, last, _ = self.verdict('echo "3 passed, 0 failed"; echo "bye" >&2; exit 0')
         self.assertEqual((status, last), (0, "3 passed, 0 failed"))
@@ -226,7 +236,8 @@ class Verdicts(Folder):
     def test_a_signal_ends_all_and_is_a_failure(self):
         self.part("10", "x", script=f"echo begun; touch {self.folder}/up; sleep 77")
         self.part("20", "y", script="sleep 77")
-        with subprocess.Popen([RUN, "test", "x", "y"], stdout=subprocess.PIPE, text=True,
+        self.part("30", "z")
+        with subprocess.Popen([RUN, "test", "x", "y", "z"], stdout=subprocess.PIPE, text=True,
                               stderr=subprocess.DEVNULL,
                               env=self.environment(KRCORE_LANES="2")) as process:
             while not (self.folder / "up").exists():
@@ -236,8 +247,8 @@ class Verdicts(Folder):
         self.assertEqual(process.returncode, 143)
         self.assertIn("begun", out)
         self.assertIn("FAIL ended by a signal before all parts were run", out)
-        self.assertRegex(out.splitlines()[-1], "^0 passed, [1-9] failed$")
-
+        self.assertIn("not run: z: the run was ended", out)
+        self.assertRegex(out.splitlines()[-1], "^0 passed, [1-9] failed, 1 skipped$")
 
     def test_who_kills_the_runner_ends_its_parts(self):
         self.part("10", "x", script=f"echo $$ >{self.folder}/up\nwhile :; do sleep 0.1; done")
@@ -338,6 +349,11 @@ class Default(Folder):
                                      r"comes at commit \d+, this is 7$", name)
         self.assertEqual(self.last(result),
                          f"{len(ran)} passed, 0 failed, {len(owed)} skipped")
+
+    def test_what_no_commit_has_time_for_is_said(self):
+        out = self.run_test(KRCORE_TEST_SECONDS="500").stdout
+        self.assertIn("\nnot run: b: no time is planned for it (usually 10 min); no commit has "
+                      "time for it on a machine as slow as this one was\n", out)
 
     def test_a_part_of_the_default_set_that_had_no_time_is_owed_at_once(self):
         out = self.run_test(KRCORE_TEST_SECONDS="100").stdout

@@ -146,11 +146,13 @@ class Schedule(unittest.TestCase):
     def test_every_share_has_its_turn_in_ci(self):
         every = {job.name for job in choice.rest(parts_module.load(PARTS), [])} \
             - {"lint", "unit", "fuzz", "stress"}
-        for slowness, commits in ((1.0, 16), (1.5, 48)):
+        for slowness, commits in ((1.0, 16), (1.5, 48), (2.0, 200)):
             ran = set()
             for turn in range(700, 700 + commits):
                 ran |= set(simulate(slowness, limit=CI_SECONDS, turn=turn)[2])
-            self.assertLessEqual(every, ran, slowness)
+            # a line of the report says of what is longer that no commit has time for it
+            self.assertLessEqual(every - ({"stress-long"} if slowness == 2 else set()), ran,
+                                 slowness)
 
 
 unittest.main(argv=sys.argv[:1])
