@@ -44,8 +44,8 @@ CARD = {"packets": "rdma_tx_packets", "doorbells": "doorbells", "completions": "
 NODE = {"margin_ms": 1000}
 # A waiter polls as long as it can: that it would sleep now and then is not what is counted.
 AWAKE_US = 10000
-# The parent of fresh processes goes on as soon as exec lets it, and waits for their byte. At the same
-# priority it did so only behind some that do nothing, which had four system calls fewer then.
+# The parent of fresh processes goes on as soon as exec lets it, and waits for their byte. At the
+# same priority it did so only behind some that do nothing, which had four system calls fewer.
 PARENT_FIRST = "chrt --reset-on-fork --fifo 1"
 OURS = ("krcore", "krcore_static", "krcore_lookup")
 RACE = ("rdma_cm", "verbs_rc", "krcore", "krcore_lookup")

@@ -309,8 +309,8 @@ static int krl_withdraw_outcome(struct krcore_ctx *ctx, const struct krl_told *t
 				 krl_publish_text(err));
 	if (lost || !(gone + absent))
 		return krl_error(-EHOSTUNREACH, "a server did not answer; %s",
-				 ours ? "it will be told when it is back" :
-					"it may keep the record until its lease is over");
+				 ours ? "it will be told when it is back"
+				      : "it may keep the record until its lease is over");
 	if (!gone && !ours)
 		return krl_error_const(-ENOENT, "no such record");
 	return 0;

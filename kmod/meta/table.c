@@ -219,9 +219,9 @@ int krc_meta_table_pulse(struct krc_meta_conn *conn, struct krc_meta_query *q,
 		return err;
 	spin_lock(&conn->table.lock);
 	/* another task may have READ later; a torn root is being written, so the server lives */
-	err = now_ms < conn->table.pulse.looked_ms ?
-		      -EAGAIN :
-		      krp_pulse_feed(&conn->table.pulse, &root, conn->incarnation, now_ms);
+	err = now_ms < conn->table.pulse.looked_ms
+		      ? -EAGAIN
+		      : krp_pulse_feed(&conn->table.pulse, &root, conn->incarnation, now_ms);
 	*ret_pulse = conn->table.pulse;
 	spin_unlock(&conn->table.lock);
 	if (err != -ESTALE)
