@@ -311,11 +311,12 @@ static void test_a_hit_asks_nobody_else(void **state)
 	overruled(0, 0);
 }
 
-/* The first server has shorter READs, and failed so long ago. */
+/* The first server has shorter READs and the same priority, and failed so long ago. */
 static void failed(uint64_t ago_ns)
 {
 	hold(0);
 	hold(1);
+	endpoints[1].priority = endpoints[0].priority;
 	atomic_store(&servers[0].rtt_ns, 1000);
 	atomic_store(&servers[1].rtt_ns, 2000);
 	atomic_store(&servers[0].blame_ns, krl_now_ns() - ago_ns);

@@ -147,6 +147,8 @@ static void test_announced_steps_have_their_own(void **state)
 	lasts(KRP_SESSION_AUTH, false, "the answer to AUTH took more than 500 ms");
 	lasts(KRP_SESSION_VERIFY, false, "the server's proof took more than 500 ms");
 	lasts(KRP_SESSION_LOAD, true, "a READ took more than 500 ms");
+	s->state = KRP_SESSION_LOAD;
+	krp_session_lost(s, now_ns(), -EIO, "test");
 }
 
 /* What does not belong to the state changes nothing. */
