@@ -10,7 +10,10 @@ import itertools
 import os
 import re
 
+from .suite import check
+
 FOLDER = "/sys/kernel/tracing"
+BUFFER_KB = 16384       # of each processor: some 100,000 events
 LINE = re.compile(r"^.*\]\s.*\s\d+\.\d+: (krc_\w+): (.*)$", re.M)
 
 
@@ -22,17 +25,27 @@ def _switch(machine, folder, names, value):
         machine.run(f"echo {value} >{folder}/{path}")
 
 
+def _recorded(machine, folder):
+    said = machine.run(f"cat {folder}/per_cpu/cpu*/stats; cat {folder}/trace").out
+    lost = [line for line in re.findall(r"^(?:commit )?overrun: .*$", said, re.M)
+            if not line.endswith(": 0")]
+    check(not lost, f"the first events are lost, the buffer is too small: {lost}")
+    return LINE.findall(said)
+
+
 @contextlib.contextmanager
 def recording(machine, *names):
     """Record these tracepoints of krcore in a block, all of them if none is named.
 
-    Gives a function that returns what was recorded so far: (name, words) of each event.
+    Gives a function that returns what was recorded so far: (name, words) of each event. It fails
+    if the first ones have been overwritten.
     """
     folder = f"{FOLDER}/instances/krc{os.getpid()}-{next(_numbers)}"
     machine.run(f"mountpoint -q {FOLDER} || mount -t tracefs none {FOLDER}; mkdir {folder}")
     try:
+        machine.run(f"echo {BUFFER_KB} >{folder}/buffer_size_kb")
         _switch(machine, folder, names, 1)
-        yield lambda: LINE.findall(machine.run(f"cat {folder}/trace").out)
+        yield lambda: _recorded(machine, folder)
     finally:
         _switch(machine, folder, names, 0)
         machine.run(f"rmdir {folder}")
