@@ -23,6 +23,12 @@ EMULATED_TIMES = 3
 HARDWARE = ["-accel", "kvm", "-cpu", "host"]
 
 
+def _answer(folder):
+    """Where what this boot of the machine has answered is kept."""
+    boot_id = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return host.CACHE / folder / boot_id
+
+
 def _boots_on_kvm(kernel):
     archive = cpio.Archive()
     archive.add_file("probe", b"")
@@ -53,8 +59,7 @@ def arguments(kernel):
         if os.path.exists("/dev/kvm"):
             host.say("no right to use /dev/kvm (group kvm?): guests are emulated, and slow")
         return EMULATED
-    boot_id = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    answer = host.CACHE / "kvm" / boot_id
+    answer = _answer("kvm")
     if not answer.exists():
         host.say(f"trying a guest on KVM (at most {PROBE_SECONDS} s)")
         works = _boots_on_kvm(kernel)
@@ -68,8 +73,7 @@ def kernel_arguments(qemu_arguments):
     """What the guests' kernel has to be told about the processor they run on."""
     if qemu_arguments != EMULATED:
         return ""
-    boot_id = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    answer = host.CACHE / "tsc" / boot_id
+    answer = _answer("tsc")
     if not answer.exists():
         rate = host.run([host.compiled(host.TESTS / "cluster" / "tsc_rate.c")])
         answer.parent.mkdir(parents=True, exist_ok=True)
@@ -89,5 +93,6 @@ def patience():
     forced = os.environ.get("KRCORE_ACCEL", "")
     if forced:
         return 1 if forced == "kvm" else 4
-    answers = list((host.CACHE / "kvm").glob("*"))
-    return 1 if any(a.read_text() == "works" for a in answers) else 4
+    answer = _answer("kvm")
+    return 1 if os.access("/dev/kvm", os.R_OK | os.W_OK) and answer.exists() \
+        and answer.read_text() == "works" else 4

@@ -27,22 +27,25 @@ INSTALLED = ("krcore-common", "libkrcore-queue1", "libkrcore1", "krcore-metaserv
 
 def _sources():
     """Files of the checkout, as git sees them: tracked, or new and not ignored."""
-    listed = host.run(["git", "-C", host.CHECKOUT, "ls-files", "-co", "--exclude-standard",
-                       "-z"]).split("\0")
+    # root may run it in the checkout of somebody else
+    listed = host.run(["git", "-C", host.CHECKOUT, "-c", f"safe.directory={host.CHECKOUT}",
+                       "ls-files", "-co", "--exclude-standard", "-z"]).split("\0")
     return [name for name in listed
             if name and (host.CHECKOUT / name).is_file()
             and not name.startswith(("tests/", "run", ".ci/"))]
 
 
 def _synchronise(names, copy):
-    """Make `copy` hold exactly these files; what is equal keeps its time stamp."""
+    """Make `copy` hold exactly these files; what is equal keeps its time stamp, and what is not is
+    newer than what was compiled of it, however old it is here."""
     for name in names:
         source, target = host.CHECKOUT / name, copy / name
         if target.exists() and filecmp.cmp(source, target, shallow=False) \
                 and source.stat().st_mode == target.stat().st_mode:
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(source, target)
+        shutil.copyfile(source, target)
+        shutil.copymode(source, target)
     kept = set(names)
     for path in copy.rglob("*"):
         name = str(path.relative_to(copy))

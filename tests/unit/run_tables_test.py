@@ -72,8 +72,8 @@ def picked(name, pattern):
 
 def tracked():
     """Paths of all files, as git has them; none where this is no checkout."""
-    return subprocess.run(["git", "-C", CHECKOUT, "ls-files"], check=False, capture_output=True,
-                          text=True).stdout.split()
+    return subprocess.run(["git", "-C", CHECKOUT, "-c", f"safe.directory={CHECKOUT}", "ls-files"],
+                          check=False, capture_output=True, text=True).stdout.split()
 
 
 def is_cluster(part):
