@@ -333,7 +333,7 @@ struct krp_session_slots {
  * @ended: makes no connection any more.
  * @still: the server's process hangs, by its heartbeat; no message has come since.
  * @failure: what went wrong.
- * @step: CONNECTING: what the caller is doing, for the text.
+ * @step: CONNECTING and LOAD: what the caller is doing, for the text.
  * @ready_ns: when it was READY last.
  * @deadline_ns: when the step must be over.
  * @settle_ns: until then publishers may not have returned to the server; 0: it is settled.
@@ -678,6 +678,7 @@ static inline void krp_session_closed(struct krp_session *s, __u64 now_ns, __u32
 static inline void krp_session_retry(struct krp_session *s, __u64 now_ns)
 {
 	s->failure.in_a_row = 0;
+	s->failure.blame = 0;
 	s->failure.retry_ns = now_ns;
 }
 

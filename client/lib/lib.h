@@ -102,8 +102,8 @@ struct krl_conn {
  *	0: settled. A copy of the session's.
  * @still: its process hangs, by the last check of the heartbeat in its root; no answer has
  *	come from it since. A copy of the session's.
- * @blame: score of its failures when the last one was computed; 0: long ago, or none. A copy of
- *	the session's.
+ * @blame: score of its failures at the last one; 0: none, or they had worn off when the session
+ *	was run last. A copy of the session's.
  * @blame_ns: when that was; written before @blame.
  * @pulse: that check; under @io.
  * @map: copy of root, segments and directory.
@@ -206,7 +206,8 @@ struct krl_srv {
  * @sub_lock: see the head of this file.
  * @sub_fn: the subscriber.
  * @sub_arg: its argument.
- * @events: to be passed to @sub_fn after the current batch of messages; the thread's.
+ * @events: to be passed to @sub_fn after the current batch of messages, or when a server is down;
+ *	the thread's.
  * @events_nr: how many.
  * @thread: the context's thread.
  * @epoll_fd: what it waits on.
@@ -678,7 +679,8 @@ void krl_server_up(struct krl_server *srv);
 /**
  * krl_server_down() - KRP_DO_CLOSE: take a failed connection down, with its map and what is in
  * progress.
- * @srv: server. Waits for a look-up that holds server.io. The session starts its pause.
+ * @srv: server. Waits for a look-up that holds server.io. The session starts its pause, and the
+ *	subscriber is told if what was READ there is in doubt: krl_event_lost().
  *
  * The thread, without locks.
  */

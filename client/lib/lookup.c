@@ -4,7 +4,8 @@
  *
  * The common case takes one uncontended lock, one hash, one READ and one check of
  * the bytes. No memory is allocated; there is no system call, unless the NIC's driver
- * makes one for a doorbell; the clock is read once in KRL_SAMPLE look-ups.
+ * makes one for a doorbell; the clock is read once in KRL_SAMPLE look-ups, and in each while
+ * a server is settling or has failed of late.
  */
 #include <errno.h>
 #include <string.h>
@@ -32,18 +33,15 @@ static bool krl_lookup_settles(struct krl_server *srv, uint64_t *now_ns)
 }
 
 /* Score of a server's recent failures; the clock as above. */
-static uint32_t krl_lookup_blame(struct krl_server *srv, uint64_t *now_ns)
+static uint32_t krl_lookup_blame(const struct krl_server *srv, uint64_t *now_ns)
 {
-	uint32_t noted = atomic_load_explicit(&srv->blame, memory_order_acquire), blame;
+	uint32_t blame = atomic_load_explicit(&srv->blame, memory_order_acquire);
 	uint64_t since_ns = atomic_load_explicit(&srv->blame_ns, memory_order_relaxed);
 
-	if (!noted)
+	if (!blame)
 		return 0;
 	*now_ns = *now_ns ? *now_ns : krl_now_ns();
-	blame = krp_blame_after(noted, *now_ns > since_ns ? *now_ns - since_ns : 0);
-	if (!blame)
-		atomic_compare_exchange_strong(&srv->blame, &noted, 0);
-	return blame;
+	return krp_blame_after(blame, *now_ns > since_ns ? *now_ns - since_ns : 0);
 }
 
 /* Which server to ask next, of those whose bit in @tried is clear; -1 if none. */

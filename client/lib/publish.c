@@ -288,9 +288,12 @@ int krl_direct_publish(struct krcore_ctx *ctx, const struct krcore_key *key,
 	return ret;
 }
 
-/* The outcome of a withdrawal over all servers. */
+/*
+ * The outcome of a withdrawal over all servers. @ours: it was published. @kept: it is remembered, as
+ * it is also if it had been withdrawn before and a server was not told then.
+ */
 static int krl_withdraw_outcome(struct krcore_ctx *ctx, const struct krl_told *told,
-				unsigned int asked, bool ours)
+				unsigned int asked, bool ours, bool kept)
 {
 	unsigned int i, at = 0, gone = 0, absent = 0, lost = 0;
 	int err;
@@ -301,15 +304,16 @@ static int krl_withdraw_outcome(struct krcore_ctx *ctx, const struct krl_told *t
 		lost += told[i].err == -ETIMEDOUT;
 	}
 	if (!asked)
-		return krl_error(-EHOSTUNREACH,
-				 "no server is attached; the lease of the record runs out");
+		return krl_error(-EHOSTUNREACH, "no server is attached; %s",
+				 kept ? "each will be told when it is back"
+				      : "the lease of the record runs out");
 	err = krl_publish_refusal(ctx, told, &at);
 	if (err && !gone)
 		return krl_error(err, "%s refuses to withdraw: %s", ctx->servers[at].ep->text,
 				 krl_publish_text(err));
 	if (lost || !(gone + absent))
 		return krl_error(-EHOSTUNREACH, "a server did not answer; %s",
-				 ours ? "it will be told when it is back"
+				 kept ? "it will be told when it is back"
 				      : "it may keep the record until its lease is over");
 	if (!gone && !ours)
 		return krl_error_const(-ENOENT, "no such record");
@@ -353,7 +357,7 @@ int krl_direct_withdraw(struct krcore_ctx *ctx, const struct krcore_key *key)
 	struct krp_record *rec;
 	struct krp_key wire;
 	unsigned int asked;
-	bool ours;
+	bool ours, kept;
 	int ret;
 
 	if (!told)
@@ -361,13 +365,14 @@ int krl_direct_withdraw(struct krcore_ctx *ctx, const struct krcore_key *key)
 	kru_key_to_wire(key, &wire);
 	pthread_mutex_lock(&ctx->lock);
 	rec = krp_record_find(&ctx->pub, &wire);
+	kept = rec;
 	ours = rec && !rec->gone;
 	asked = krl_told_begin(ctx, told);
 	if (rec)
 		krl_withdraw_own(ctx, rec, told, deadline_ns);
 	else
 		krl_withdraw_other(ctx, &wire, told, deadline_ns);
-	ret = krl_withdraw_outcome(ctx, told, asked, ours);
+	ret = krl_withdraw_outcome(ctx, told, asked, ours, kept);
 	pthread_mutex_unlock(&ctx->lock);
 	free(told);
 	return ret;

@@ -164,6 +164,20 @@ static void krl_session_do(struct krl_server *srv, const struct krp_todo *todo)
 	}
 }
 
+/* Locks: ctx.lock. The session's failures, for look-ups; none, which costs them no clock, once they
+ * have worn off.
+ */
+static void krl_session_tell_blame(struct krl_server *srv)
+{
+	const struct krp_session *s = &srv->s;
+	uint32_t blame = s->failure.blame;
+
+	if (blame && !krp_session_blame(s, krl_now_ns()))
+		blame = 0;
+	atomic_store_explicit(&srv->blame_ns, s->failure.blame_ns, memory_order_relaxed);
+	atomic_store_explicit(&srv->blame, blame, memory_order_release);
+}
+
 void krl_session_run(struct krl_server *srv)
 {
 	struct krp_session *s = &srv->s;
@@ -176,8 +190,7 @@ void krl_session_run(struct krl_server *srv)
 		free(rec);
 	atomic_store_explicit(&srv->still, s->still, memory_order_relaxed);
 	atomic_store_explicit(&srv->settle_until_ns, s->settle_ns, memory_order_relaxed);
-	atomic_store_explicit(&srv->blame_ns, s->failure.blame_ns, memory_order_relaxed);
-	atomic_store_explicit(&srv->blame, s->failure.blame, memory_order_release);
+	krl_session_tell_blame(srv);
 	if (srv->duties || todo.until_ns < srv->armed_ns)
 		krl_loop_wake(srv->ctx);
 	srv->until_ns = todo.until_ns;
@@ -277,8 +290,8 @@ void krl_server_down(struct krl_server *srv)
 	pthread_cond_broadcast(&ctx->cond);
 	pthread_mutex_unlock(&ctx->lock);
 	pthread_mutex_unlock(&srv->io);
-	krl_conn_free(conn);
 	krl_events_deliver(ctx);
+	krl_conn_free(conn);
 }
 
 void krl_server_end(struct krl_server *srv)

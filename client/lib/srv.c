@@ -59,7 +59,9 @@ static void krl_srv_replace(struct krl_server *srv, const struct krl_endpoint *e
 	srv->addrs_nr = 0;
 	srv->addr_next = 0;
 	srv->named_ns = 0;
+	atomic_store(&srv->rtt_ns, 0);
 	krp_session_retry(&srv->s, krl_now_ns());
+	krl_session_run(srv);
 	pthread_mutex_unlock(&srv->ctx->lock);
 }
 

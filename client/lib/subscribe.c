@@ -2,8 +2,8 @@
 /*
  * Notifications: from the servers' messages to the subscriber's function.
  *
- * Events of a batch of messages are collected under ctx.lock and delivered
- * without it, under sub_lock alone: so the subscriber may call krcore_stats(),
+ * Events of a batch of messages, or of a server that is lost, are collected under ctx.lock and
+ * delivered without it, under sub_lock alone: so the subscriber may call krcore_stats(),
  * and krcore_subscribe(NULL) returns only when the subscriber no longer runs.
  */
 #include <errno.h>
@@ -45,7 +45,10 @@ static bool krl_other_ready(const struct krl_server *srv)
 
 void krl_event_lost(struct krl_server *srv)
 {
-	if (srv->s.was_ready && srv->s.sub.want && !srv->s.ended && krl_other_ready(srv))
+	const struct krp_session *s = &srv->s;
+
+	if (s->state == KRP_SESSION_CLOSING && s->was_ready && !s->ended && s->sub.want &&
+	    krl_other_ready(srv))
 		krl_event_add(srv, KRCORE_EVENT_RESYNC, NULL, 0);
 }
 

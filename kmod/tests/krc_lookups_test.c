@@ -50,7 +50,7 @@ static void krc_test_reader_end(struct krc_test_reader *reader, int err)
 	}
 }
 
-/* READ the root, which is torn: nothing is learnt from it. */
+/* READ the root, which is torn if the test puts none there: nothing is learnt from it then. */
 static int krc_test_reads(void *arg)
 {
 	struct krc_test_reader *reader = arg;

@@ -210,13 +210,14 @@ def _step(cluster, number, name, text, command, say):
     return said
 
 
-def play(cluster, steps=STEPS, say=print, first=1):
-    """Run steps in a cluster without a cluster key; returns what each of them said."""
+def play(cluster, steps=STEPS, say=print, first=1, node=None):
+    """Run steps in a cluster without a cluster key; returns what each of them said. `node`: more of
+    its nodes' configuration than the servers."""
     if steps is not STEPS:
         _prepare(cluster, steps)
     servers = ", ".join(machine.name for machine in cluster.nodes("metaserver"))
     cluster.each(lambda machine: krcore.write_config(
-        machine, node={"metaservers": servers, "timeout_ms": krcore.PATIENT_MS}))
+        machine, node={"metaservers": servers, **(node or {})}))
     return [_step(cluster, number, name, text, command, say)
             for number, (name, text, command) in enumerate(steps, first)]
 

@@ -23,7 +23,8 @@ def _clear(machine):
 def _play(cluster, steps):
     cluster.each(_clear)
     try:
-        return demo.play(cluster, steps, say=lambda _text: None)
+        return demo.play(cluster, steps, say=lambda _text: None,
+                         node={"timeout_ms": krcore.PATIENT_MS})
     finally:
         cluster.each(_clear)
 

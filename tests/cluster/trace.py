@@ -26,7 +26,7 @@ def _switch(machine, folder, names, value):
 
 
 def _recorded(machine, folder):
-    said = machine.run(f"cat {folder}/per_cpu/cpu*/stats; cat {folder}/trace").out
+    said = machine.run(f"cat {folder}/trace {folder}/per_cpu/cpu*/stats").out
     lost = [line for line in re.findall(r"^(?:commit )?overrun: .*$", said, re.M)
             if not line.endswith(": 0")]
     check(not lost, f"the first events are lost, the buffer is too small: {lost}")

@@ -35,7 +35,9 @@ def in_turn(tree, items):
     """Those of (path, ...) that are judged by this run; all that --only names."""
     if tree.only or not (clock.limit() or os.environ.get("KRCORE_LINT_SHARES")):
         return items
-    status, names = git("log", f"-{NEWEST}", "--format=", "--name-only")
+    # a clone without history has one commit, which all files are new in
+    status, names = git("-c", "log.showRoot=false", "log", f"-{NEWEST}", "--format=",
+                        "--name-only")
     if status:
         return items
     turn = rotation.share(choice.turn(ROOT), SHARES)

@@ -132,7 +132,9 @@ class Run:
             print("not asked for: the rest of "
                   f"{', '.join(dict.fromkeys(job.part.name for job in self._plan.rest))}: "
                   "./run test full")
-        for line in (*report.owed(left_out, self._next_turn if self._limit else None, self._turn),
+        unit = "hour" if choice.is_shallow(CHECKOUT) else "commit"
+        for line in (*report.owed(left_out, self._next_turn if self._limit else None, self._turn,
+                                  unit),
                      *report.told(ended)):
             print(line)
         for job, reason in left_out:

@@ -153,13 +153,21 @@ def changed_paths(checkout, since=None):
     return commit, sorted({path for path in tracked + new if path})
 
 
+def is_shallow(checkout):
+    """Whether it is a clone without its history."""
+    try:
+        return _git(checkout, "rev-parse", "--is-shallow-repository").strip() == "true"
+    except UsageError:
+        return False
+
+
 def turn(checkout):
     """The number of this commit in the history: another one for each. A clone without its history
     has the hour of the commit instead."""
     if os.environ.get("KRCORE_TURN"):
         return int(os.environ["KRCORE_TURN"])
     try:
-        if _git(checkout, "rev-parse", "--is-shallow-repository").strip() == "true":
+        if is_shallow(checkout):
             return int(_git(checkout, "show", "-s", "--format=%ct", "HEAD")) // 3600
         return int(_git(checkout, "rev-list", "--count", "HEAD"))
     except UsageError:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """The last lines of a run: where the time went, what ran and what did not, the total."""
 
-from . import clock
+from . import clock, rotation
 
 
 class Totals:
@@ -37,23 +37,25 @@ def told(ended):
     lines = [f"{word} {job.job.name}: {text}" for word in ("skip", "partly", "FAIL")
              for job in ended for kind, text in job.told if kind == word]
     for job in ended:
-        unnamed = job.failed - sum(kind == "FAIL" for kind, _ in job.told)
+        unnamed = job.failed - job.untold["FAIL"] - sum(kind == "FAIL" for kind, _ in job.told)
         if unnamed > 0:
             lines.append(f"FAIL {job.job.name}: {unnamed} that no line names")
-        if job.untold:
-            lines.append(f"{job.job.name}: {job.untold} more such lines, in its log")
+        lines += [f"{word} {job.job.name}: {more} more, in its log"
+                  for word, more in sorted(job.untold.items())]
     return lines
 
 
-def owed(left_out, next_turn=None, turn=0):
-    """A line for each job that did not run. `next_turn(job)`: the commit it comes at."""
+def owed(left_out, next_turn=None, turn=0, unit="commit"):
+    """A line for each job that did not run. `next_turn(job)`: the turn it comes at, which is one of
+    these units."""
     lines = []
     for job, reason in left_out:
         when = ""
         later = next_turn(job) if next_turn else None
         if later:
-            when = f"; its turn comes at commit {later}, this is {turn}"
+            when = f"; its turn comes at {unit} {later}, this is {turn}"
         elif next_turn:
-            when = "; no commit has time for it on a machine as slow as this one was"
+            when = f"; none of the next {rotation.FURTHEST} would have time for it, with as " \
+                   "little as was left"
         lines.append(f"not run: {job.name}: {reason} (usually {job.part.usually}){when}")
     return lines

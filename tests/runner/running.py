@@ -2,6 +2,7 @@
 """One job while it runs: its process, what it prints, and what came of it."""
 
 import asyncio
+import collections
 import ctypes
 import os
 import re
@@ -30,7 +31,7 @@ def end_with_parent():
 class Running:
     """A job that runs. After `ended()`: `passed`, `failed`, `skipped`, `seconds`; `told`, what its
     lines have said of tests that did not pass: (FAIL, skip or partly, words); `untold`, how many
-    more there were."""
+    more there were of each."""
 
     def __init__(self, job, checkout, logs, live):
         """`live`: print each line at once; else all of them at the end."""
@@ -38,7 +39,7 @@ class Running:
         self.passed = self.failed = self.skipped = 0
         self.last = ""              # line on standard output
         self.told = []
-        self.untold = 0
+        self.untold = collections.Counter()
         self._why = ""              # it was ended
         self._checkout, self._live = checkout, live
         self._log = open(logs / f"{job.log}.log", "w", errors="replace")
@@ -115,7 +116,7 @@ class Running:
         if sum(kind == word for kind, _ in self.told) < TOLD_MAX:
             self.told.append((word, re.sub(r"\s+", " ", match[2])))
         else:
-            self.untold += 1
+            self.untold[word] += 1
 
     def _count(self, trouble):
         status = self._process.returncode

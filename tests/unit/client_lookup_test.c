@@ -328,7 +328,6 @@ static void test_a_server_that_failed_of_late_is_asked_last(void **state)
 	(void)state;
 	failed(3 * KRP_BLAME_NS);
 	expect(0, 1, 0, 0, 1);
-	assert_int_equal(servers[0].blame, KRP_BLAME);
 }
 
 static void test_a_failure_is_forgotten(void **state)
@@ -336,7 +335,6 @@ static void test_a_failure_is_forgotten(void **state)
 	(void)state;
 	failed(5 * KRP_BLAME_NS); /* halved so often */
 	expect(0, 0, 0, 1, 0);
-	assert_int_equal(servers[0].blame, 0); /* the clock need not be read for it again */
 }
 
 static void test_a_server_that_has_settled_is_believed(void **state)

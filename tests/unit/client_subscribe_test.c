@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * What a subscriber is told when a server is lost: client/lib/subscribe.c, without any thread.
+ * What a subscriber is told when a server fails and is taken down, and what look-ups know of it
+ * then: client/lib/session.c and subscribe.c, called as the context's thread calls them.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +18,8 @@
 
 static struct krcore_ctx ctx;
 static struct krl_server servers[SERVERS];
+static const struct krl_endpoint endpoint = { .text = "there" };
+static struct krp_record *chains[1];
 static struct krcore_event told;
 static unsigned int told_nr;
 
@@ -26,7 +30,7 @@ static void note(void *arg, const struct krcore_event *event)
 	told_nr++;
 }
 
-/* One server is closing after it was attached, and the others are attached; all subscribed to. */
+/* All servers are attached, and subscribed to. */
 static int setup(void **state)
 {
 	unsigned int i;
@@ -37,6 +41,11 @@ static int setup(void **state)
 	memset(&told, 0xff, sizeof(told));
 	told_nr = 0;
 	pthread_mutex_init(&ctx.sub_lock, NULL);
+	pthread_mutex_init(&ctx.lock, NULL);
+	pthread_cond_init(&ctx.cond, NULL);
+	ctx.wake_fd = -1;
+	ctx.conf.timeout_ms = 500;
+	krp_publisher_init(&ctx.pub, chains, 1, SERVERS);
 	ctx.sub_fn = note;
 	ctx.sub_arg = &told;
 	ctx.servers = servers;
@@ -44,27 +53,37 @@ static int setup(void **state)
 	for (i = 0; i < SERVERS; i++) {
 		servers[i].ctx = &ctx;
 		servers[i].index = i;
+		atomic_store(&servers[i].ep, &endpoint);
+		pthread_mutex_init(&servers[i].io, NULL);
+		krp_session_init(&servers[i].s, &ctx.pub, i, &ctx.conf);
 		servers[i].s.state = KRP_SESSION_READY;
 		servers[i].s.sub.want = 1;
 	}
-	servers[LOST].s.state = KRP_SESSION_CLOSING;
-	servers[LOST].s.was_ready = 1;
 	return 0;
 }
 
 static int teardown(void **state)
 {
+	unsigned int i;
+
 	(void)state;
+	for (i = 0; i < SERVERS; i++)
+		pthread_mutex_destroy(&servers[i].io);
+	pthread_cond_destroy(&ctx.cond);
+	pthread_mutex_destroy(&ctx.lock);
 	pthread_mutex_destroy(&ctx.sub_lock);
 	return 0;
 }
 
+/* One of them fails and is taken down, which the subscriber is told so often. */
 static void lost(unsigned int events)
 {
-	krl_event_lost(&servers[LOST]);
-	krl_events_deliver(&ctx);
+	krl_server_fail(&servers[LOST], -EIO, "test");
+	assert_int_equal(told_nr, 0);
+	krl_server_down(&servers[LOST]);
+	assert_int_equal(servers[LOST].s.state, KRP_SESSION_DOWN);
 	assert_int_equal(told_nr, events);
-	krl_events_deliver(&ctx); /* each is told once */
+	krl_server_down(&servers[LOST]); /* it was lost before */
 	assert_int_equal(told_nr, events);
 }
 
@@ -81,6 +100,20 @@ static void test_a_lost_server_is_a_resync(void **state)
 	assert_int_equal(told.generation, 0);
 }
 
+static void test_look_ups_know_that_it_failed(void **state)
+{
+	(void)state;
+	lost(1);
+	assert_int_equal(atomic_load(&servers[LOST].blame), KRP_BLAME);
+	assert_int_equal(atomic_load(&servers[LOST].blame_ns), servers[LOST].s.failure.blame_ns);
+	assert_int_equal(atomic_load(&servers[0].blame), 0);
+	servers[LOST].s.failure.blame_ns -= 5 * KRP_BLAME_NS;
+	pthread_mutex_lock(&ctx.lock);
+	krl_session_run(&servers[LOST]);
+	pthread_mutex_unlock(&ctx.lock);
+	assert_int_equal(atomic_load(&servers[LOST].blame), 0);
+}
+
 static void test_there_is_nothing_better(void **state)
 {
 	(void)state;
@@ -92,7 +125,7 @@ static void test_there_is_nothing_better(void **state)
 static void test_it_was_not_attached(void **state)
 {
 	(void)state;
-	servers[LOST].s.was_ready = 0;
+	servers[LOST].s.state = KRP_SESSION_LOAD;
 	lost(0);
 }
 
@@ -114,9 +147,9 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(test_a_lost_server_is_a_resync), CASE(test_there_is_nothing_better),
-		CASE(test_it_was_not_attached),	      CASE(test_we_have_ended_it),
-		CASE(test_nobody_subscribes),
+		CASE(test_a_lost_server_is_a_resync), CASE(test_look_ups_know_that_it_failed),
+		CASE(test_there_is_nothing_better),   CASE(test_it_was_not_attached),
+		CASE(test_we_have_ended_it),	      CASE(test_nobody_subscribes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

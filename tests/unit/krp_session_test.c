@@ -473,6 +473,8 @@ static void test_blame_wears_off(void **state)
 		krp_session_blamed(a, 0);
 	assert_int_equal(krp_session_blame(a, 0), 1U << 20);
 	assert_int_equal(a->failure.nr, 100001);
+	krp_session_retry(a, 0); /* it is another server now */
+	assert_int_equal(krp_session_blame(a, 0), 0);
 }
 
 static void test_better(void **state)

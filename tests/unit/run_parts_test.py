@@ -216,7 +216,7 @@ class Verdicts(Folder):
 
     def test_more_than_can_be_named_are_counted(self):
         self.part("10", "x", script="for i in $(seq 53); do echo skip test$i; done")
-        self.assertIn("\nx: 3 more such lines, in its log\n", self.run_test("x").stdout)
+        self.assertIn("\nskip x: 3 more, in its log\n", self.run_test("x").stdout)
 
     def test_what_a_part_says_on_the_other_stream_is_no_total(self):
         status, last, _ = self.verdict('echo "3 passed, 0 failed"; echo "bye" >&2; exit 0')
@@ -352,8 +352,8 @@ class Default(Folder):
 
     def test_what_no_commit_has_time_for_is_said(self):
         out = self.run_test(KRCORE_TEST_SECONDS="500").stdout
-        self.assertIn("\nnot run: b: no time is planned for it (usually 10 min); no commit has "
-                      "time for it on a machine as slow as this one was\n", out)
+        self.assertIn("\nnot run: b: no time is planned for it (usually 10 min); none of the next "
+                      "200 would have time for it, with as little as was left\n", out)
 
     def test_a_part_of_the_default_set_that_had_no_time_is_owed_at_once(self):
         out = self.run_test(KRCORE_TEST_SECONDS="100").stdout
