@@ -17,8 +17,11 @@
 #define KRL_SAMPLE 16 /* one READ in this many is timed */
 #define KRL_OPINIONS 2 /* this many servers must miss before a record counts as absent */
 
-/* Whether a server is settling now. Reads the clock into *@now_ns if that is needed, once. */
-static bool krl_lookup_settles(struct krl_server *srv, uint64_t *now_ns)
+/*
+ * Whether a server is settling at *@now_ns: publishers may still be coming back. 0 there: now, and the
+ * clock is read into it if that is needed.
+ */
+static bool krl_lookup_settles_at(struct krl_server *srv, uint64_t *now_ns)
 {
 	uint64_t until_ns = atomic_load_explicit(&srv->settle_until_ns, memory_order_relaxed);
 
@@ -62,7 +65,7 @@ static int krl_lookup_choose(struct krcore_ctx *ctx, uint64_t tried)
 
 		if (!atomic_load_explicit(&srv->up, memory_order_acquire) || (tried & (1ULL << i)))
 			continue;
-		c.doubtful |= krl_lookup_settles(srv, &now_ns);
+		c.doubtful |= krl_lookup_settles_at(srv, &now_ns);
 		c.blame = krl_lookup_blame(srv, &now_ns);
 		if (at < 0 || krp_better(&c, &best)) {
 			best = c;
@@ -163,12 +166,12 @@ static int krl_lookup_ask(struct krl_server *srv, const struct krp_key *key,
 	return KRP_STEP_HIT;
 }
 
-/* Whether a server is settling: publishers may still be coming back. */
-static bool krl_lookup_settling(const struct krl_server *srv)
+/* Whether a server is settling now. */
+static bool krl_lookup_settling(struct krl_server *srv)
 {
-	uint64_t until_ns = atomic_load_explicit(&srv->settle_until_ns, memory_order_relaxed);
+	uint64_t now_ns = 0;
 
-	return until_ns && krl_now_ns() < until_ns;
+	return krl_lookup_settles_at(srv, &now_ns);
 }
 
 /*
