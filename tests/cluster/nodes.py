@@ -128,6 +128,14 @@ def held(machine):
     return machine.run(script).out + (str(objects(machine)) if machine.nic.dc else "")
 
 
+def programs_hold(machine):
+    """What the module counts as held by programs, each kind that is not 0. What one that has ended
+    held is given back by a work item."""
+    (row,) = [row for row in krcore.metactl(machine, "stats node") if "pinned_bytes" in row]
+    kinds = ("contexts", "queues", "regions", "pinned_bytes")
+    return {kind: row[kind] for kind in kinds if row[kind]}
+
+
 # -- the test program ------------------------------------------------------------
 
 

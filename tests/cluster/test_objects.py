@@ -6,11 +6,10 @@ That nothing is left when the module is gone is checked by nodes.up(), behind ev
 
 from . import krcore
 from .krcore import metactl
-from .nodes import AS_USER, client, objects, program, saying, serve, up
+from .nodes import AS_USER, client, objects, program, programs_hold, saying, serve, up
 from .suite import check, limit, wait_until
 
 QUEUES = 1000
-HELD = ("contexts", "queues", "regions", "pinned_bytes")    # of programs, in `stats node`
 OUT = "/run/krc-crowd.out"
 APART = 4 + 2 + 2   # initiators for peers that are unproven, that are isolated, and for messages
 SPARE = 4       # queue pairs that wait to become lanes
@@ -52,9 +51,7 @@ def test_queues_take_nothing_of_it(cluster):
         krcore.wait_ready(node1)
         worked = client(node1, f"{peer} loop 1")
         check(not worked.status, repr(worked))
-        # what a program that has ended held is given back by a work item
-        wait_until(lambda: not any(row.get(name) for row in metactl(node1, "stats node")
-                                   for name in HELD), 30, "programs that have ended hold nothing")
+        wait_until(lambda: not programs_hold(node1), 30, "programs that have ended hold nothing")
         before = objects(node1)
         with saying(node1, f"{AS_USER} {program(node1)} {peer} crowd {QUEUES}", "done=", OUT,
                     200) as said:

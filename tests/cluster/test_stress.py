@@ -412,8 +412,7 @@ def _doubt_has_cause(counts, pools, shared):
 def _settled(machine):
     """Whether the module's own counters say that all requests are done and all is free."""
     (row,) = [row for row in krcore.metactl(machine, "stats node") if "completions" in row]
-    return row["requests"] == row["completions"] and not any(
-        row[name] for name in ("contexts", "queues", "regions", "pinned_bytes"))
+    return row["requests"] == row["completions"] and not nodes.programs_hold(machine)
 
 
 def _given_back(machines, before):

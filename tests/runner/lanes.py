@@ -6,15 +6,17 @@ run in lanes, and a lane that comes free takes first what is of another kind tha
 (`load` of a part). What a job prints is shown when it ends; once a minute a line says what
 runs. With a limit of time nothing is begun that would not end by then, seen from how fast
 this machine has been so far.
+
+A part whose priority is `idle` has a lane more, one such part at a time, and in it what the
+processors of others leave: it has nothing to do with time, and so nobody waits for it. Where
+there is a limit of time it has its turn like others as soon as all that was asked for has begun.
 """
 
 import asyncio
-import contextlib
 import os
-import pathlib
 import time
 
-from . import clock
+from . import clock, priority
 from .running import Running, end_with_parent
 
 BESIDE = 1.3            # by how much longer a job takes in one of several lanes, as planned
@@ -28,19 +30,6 @@ PROMPT_SECONDS = 10     # for what is prepared, before it becomes idle
 def count():
     """How many lanes there are: one a processor, or KRCORE_LANES."""
     return int(os.environ.get("KRCORE_LANES") or min(len(os.sched_getaffinity(0)), LANES_MAX))
-
-
-def _make_idle(group):
-    """Let the processes of a group, and those they start, have what others leave. It is a
-    session too, which on some machines has a share of its own, whatever its processes are."""
-    with contextlib.suppress(OSError):
-        pathlib.Path(f"/proc/{group}/autogroup").write_text("19")
-    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        try:
-            if int(stat.read_text().rpartition(")")[2].split()[2]) == group:
-                os.sched_setscheduler(int(stat.parent.name), os.SCHED_IDLE, os.sched_param(0))
-        except OSError:             # it has ended meanwhile
-            pass
 
 
 def _overtime():
@@ -63,6 +52,8 @@ class Lanes:
         self._lanes, self._limit = lanes, limit
         self._pending, self._rest, self._choose = [], [], None
         self._running = {}          # task -> Running
+        self._yielding = set()      # those of them that have what others leave, ...
+        self._yielded = set()       # ... or had for some time: they say nothing of the machine
         self._preparing = {}        # name of a part -> task
         self._prepared = set()      # names of parts for which that was begun
         self._processes = []        # of what is being prepared
@@ -116,8 +107,10 @@ class Lanes:
             task.result()           # an error of ours is raised here
             job.show()
             self.ended.append(job)
-            self._planned += job.job.seconds
-            self._took += job.seconds
+            if job not in self._yielded:
+                self._planned += job.job.seconds
+                self._took += job.seconds
+            self._yielding.discard(job)
         for name in [name for name, task in self._preparing.items() if task.done()]:
             if self._preparing.pop(name).result():
                 self._failed_to_prepare.add(name)
@@ -132,17 +125,35 @@ class Lanes:
     # -- what begins next --------------------------------------------------------
 
     def _begin(self):
-        while len(self._running) < self._lanes:
-            job = self._next()
-            if not job:
-                return
-            self._pending.remove(job)
-            running = Running(job, self._checkout, self._logs, self._live)
-            if self._live:
-                clock.say(running.title())
-            else:
-                clock.say(f"begins: {job.name}{self._how_long(job)}")
-            self._running[asyncio.ensure_future(running.run())] = running
+        while len(self._running) - len(self._yielding) < self._lanes and (job := self._next()):
+            self._start(job)
+        job = self._next_yielding()
+        if job:
+            self._yielding.add(self._start(job, yields=True))
+            self._yielded |= self._yielding
+        if self._limit and (self.rest_seconds is not None or not self._pending):
+            while self._yielding:
+                self._yielding.pop().hurry()
+
+    def _start(self, job, *, yields=False):
+        self._pending.remove(job)
+        running = Running(job, self._checkout, self._logs, self._live, yields)
+        if self._live:
+            clock.say(running.title())
+        else:
+            clock.say(f"begins: {job.name}{self._how_long(job)}")
+        self._running[asyncio.ensure_future(running.run())] = running
+        return running
+
+    def _next_yielding(self):
+        """What is to have what others leave, if others run."""
+        if self._lanes == 1 or self._yielding or not self._running:
+            return None
+        return next((job for job in self._ready() if job.part.priority == "idle"), None)
+
+    def _ready(self):
+        return [job for job in self._pending
+                if job.part.name not in self._preparing and self._fits_beside(job)]
 
     def _next(self):
         self._drop()
@@ -154,11 +165,12 @@ class Lanes:
             self._rest = []
             self._drop()
             self._prepare()
-        ready = [job for job in self._pending
-                 if job.part.name not in self._preparing and self._fits_beside(job)]
+        ready = self._ready()
         if self.rest_seconds is not None:
             return ready[0] if ready else None      # in the order of this commit
         loads = [job.job.part.load for job in self._running.values()]
+        if self._lanes > 1:
+            ready = [job for job in ready if job.part.priority != "idle"] or ready
         hurried = next((job for job in ready if self._must_begin(job)), None)
         return hurried or min(ready, default=None, key=lambda job: loads.count(job.part.load))
 
@@ -239,7 +251,7 @@ class Lanes:
                 # what is there already is soon found, but never by an idle process
                 status = await asyncio.wait_for(process.wait(), PROMPT_SECONDS)
             except asyncio.TimeoutError:
-                _make_idle(process.pid)
+                priority.make_idle(process.pid)
                 status = await process.wait()
         if status:
             print(self._prepare_log(part.name).read_text(errors="replace")[-3000:], flush=True)

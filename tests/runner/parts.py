@@ -6,6 +6,7 @@ A part is an executable NN-NAME in the folder of parts. Lines of its opening com
   usually: N min...          limit: seconds after which it is ended
   load: guests               most of its time it waits for virtual machines; processor,
                              which is meant when nothing is said: it wants all there are
+  priority: idle             it can wait: it has what the processors of other parts leave
   memory: N GiB              what its guests take; nothing said: little
   shares: N                  in so many equal shares it can be run, one at a time
   prepare: COMMAND           what takes long before it: it is run, with the rest of the
@@ -37,6 +38,7 @@ class Part:
     packages: str = ""
     limit: str = "900"
     load: str = "processor"
+    priority: str = "usual"
     memory: str = "1 GiB"
     shares: str = "1"
     prepare: str = ""

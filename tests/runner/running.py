@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from . import clock
+from . import clock, priority
 
 TOTAL = re.compile(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?")
 # of a line of a test that failed or was skipped, and of one about what was judged in part
@@ -33,15 +33,16 @@ class Running:
     lines have said of tests that did not pass: (FAIL, skip or partly, words); `untold`, how many
     more there were of each."""
 
-    def __init__(self, job, checkout, logs, live):
-        """`live`: print each line at once; else all of them at the end."""
+    def __init__(self, job, checkout, logs, live, yields=False):
+        """`live`: print each line at once; else all of them at the end. `yields`: it has what the
+        processors of others leave, until hurry()."""
         self.job = job
         self.passed = self.failed = self.skipped = 0
         self.last = ""              # line on standard output
         self.told = []
         self.untold = collections.Counter()
         self._why = ""              # it was ended
-        self._checkout, self._live = checkout, live
+        self._checkout, self._live, self._yields = checkout, live, yields
         self._log = open(logs / f"{job.log}.log", "w", errors="replace")
         self._process = None
         self._lines = []
@@ -64,6 +65,8 @@ class Running:
             str(self.job.part.path), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, env=self._environment(), cwd=self._checkout,
             start_new_session=True, limit=LINE_BYTES_MAX, preexec_fn=end_with_parent)
+        if self._yields:
+            priority.make_idle(self._process.pid)
         readers = [asyncio.ensure_future(self._read(self._process.stdout, sys.stdout)),
                    asyncio.ensure_future(self._read(self._process.stderr, sys.stderr))]
         try:
@@ -77,6 +80,12 @@ class Running:
             reader.cancel()
         self._count(self._why)
         self._log.close()
+
+    def hurry(self):
+        """Have its turn like others from now on."""
+        self._yields = False
+        if self._process and self._process.returncode is None:
+            priority.make_usual(self._process.pid)
 
     async def end(self, why=""):
         """End it with all it started in its session; `why`, if it is a failure of its own."""

@@ -26,6 +26,7 @@ PART = """\
 # usually: {minutes} min
 # packages:
 # load: {load}
+# priority: {priority}
 # shares: {shares}
 # prepare: {prepare}
 {script}
@@ -57,11 +58,11 @@ class Folder(unittest.TestCase):
         self.folder = pathlib.Path(scratch.name)
 
     def part(self, number, name, minutes=1, *, load="processor", shares=1, script=":",
-             prepare=""):
+             prepare="", priority="usual"):
         """Write a part."""
         path = self.folder / f"{number}-{name}"
         path.write_text(PART.format(minutes=minutes, load=load, shares=shares, script=script,
-                                    prepare=prepare))
+                                    prepare=prepare, priority=priority))
         path.chmod(0o755)
 
     def environment(self, **more):
@@ -296,6 +297,44 @@ class Lanes(Folder):
             self.part(number, name, load=load, script="sleep 0.5")
         said = self.run_test("p1", "p2", "g1", "g2", KRCORE_LANES="2").stderr
         self.assertEqual(re.findall(r"begins: (\w+)", said)[:2], ["p1", "g1"])
+
+    def idle_ones(self, policy):
+        """A script that ends well as soon as a process krc_idles has this policy."""
+        return f"""
+for _ in $(seq 200); do
+	cat /proc/[0-9]*/stat 2>/dev/null | awk '$2 == "(krc_idles)" && $41 == {policy}' | grep -q . \\
+		&& exit_status=0 && break
+	sleep 0.2
+done
+[ "$exit_status" = 0 ] || exit 1"""
+
+    def test_one_that_can_wait_has_what_two_others_leave(self):
+        shutil.copy("/bin/sleep", self.folder / "krc_idles")
+        self.part("10", "waits", priority="idle",
+                  script=f"for i in 1 2 3; do {self.folder}/krc_idles 3; done")
+        for number, name in (("20", "p2"), ("30", "p3")):
+            self.part(number, name, script=self.idle_ones(5))      # SCHED_IDLE
+        result = self.run_test("waits", "p2", "p3", KRCORE_LANES="2")
+        self.assertEqual((result.returncode, sorted(self.ran(result))), (0, ["p2", "p3", "waits"]))
+
+    def test_with_a_limit_it_has_its_turn_when_all_that_was_asked_for_has_begun(self):
+        shutil.copy("/bin/sleep", self.folder / "krc_idles")
+        until = f"for i in $(seq 60); do [ -e {self.folder}/{{}} ] && break; {{}} 1; done"
+        self.part("10", "waits", priority="idle",
+                  script=until.format("usual", self.folder / "krc_idles"))
+        self.part("20", "p2", script=until.format("idle", "sleep"))
+        self.part("30", "p3", script=self.idle_ones(5) + f"; touch {self.folder}/idle")
+        self.part("40", "p4", script="sleep 1; " + self.idle_ones(0)
+                  + f"; touch {self.folder}/usual")
+        result = self.run_test("waits", "p2", "p3", "p4", KRCORE_LANES="2",
+                               KRCORE_TEST_SECONDS="1000")
+        self.assertEqual((result.returncode, sorted(self.ran(result))),
+                         (0, ["p2", "p3", "p4", "waits"]))
+
+    def test_alone_it_is_one_like_others(self):
+        self.part("10", "waits", priority="idle",
+                  script="[ $(awk '{print $41}' /proc/self/stat) = 0 ] || exit 1")
+        self.assertEqual(self.run_test("waits", KRCORE_LANES="2").returncode, 0)
 
     def test_two_of_one_part_share_no_build_folder_at_once(self):
         script = f"mkdir {self.folder}/alone || exit 1; sleep 0.3; rmdir {self.folder}/alone"

@@ -67,6 +67,9 @@ class Fake:
     def show(self):
         """Says nothing."""
 
+    def hurry(self):
+        """It takes no longer when it yields."""
+
     def title(self):
         """Says nothing."""
         return self.job.name
