@@ -45,9 +45,13 @@ COMPONENTS = ("kmod", "metaserver", "client/lib", "client/metactl", "common", "r
               "tests/stress", "tests/unit")
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.M)
 TAG = re.compile(r"^(?:static |typedef |const )*(?:struct|union|enum) (\w+) \{", re.M)
-STRUCT = re.compile(r"(?:static )?struct (\w+) \{")
-LOCK = re.compile(r"\s+(?:(?:raw_)?spinlock_t|rwlock_t|struct (?:mutex|rw_semaphore)) (\w+);")
-LOCK_ALONE = re.compile(r"(?:static )?DEFINE_\w*(?:LOCK|MUTEX|RWSEM)\((\w+)\)")
+ATTRIBUTES = r"(?:__\w+(?:\([^()]*\))?\s+)*"
+STRUCT = re.compile(rf"{ATTRIBUTES}(?:static )?{ATTRIBUTES}struct (\w*) ?\{{")   # or without a tag
+STRUCT_END = re.compile(r"\} ?(\w*)")
+LOCK = re.compile(rf"\s+{ATTRIBUTES}(?:(?:raw_)?spinlock_t|rwlock_t|"
+                  r"struct (?:mutex|rw_semaphore)) (\w+)(?:\[[^]]*\])?;")
+LOCK_ALONE = re.compile(rf"{ATTRIBUTES}(?:static )?{ATTRIBUTES}"
+                        r"DEFINE_\w*(?:LOCK|MUTEX|RWSEM)\((\w+)\)")
 LOCK_KNOWN = {"krc_node_state.lock": "krc_node.lock"}     # by the name of the one there is
 # a function in a header that is not defined there
 DECLARED = re.compile(r"^(?!static|typedef|#|\s)[\w\s*]*?\b(krc_\w+)\([^;{]*\)"
@@ -140,18 +144,31 @@ def tags(tree):
                     yield f"{name}: struct {tag} is defined in {seen[tag]} too"
 
 
+def locks_of(text):
+    """Locks that a file defines, by struct or, where that has no tag, by the object of it."""
+    struct, fields = "", []
+    for line in text.splitlines():
+        opened, field, alone = (found.match(line) for found in (STRUCT, LOCK, LOCK_ALONE))
+        if opened:
+            struct, fields = opened.group(1), []
+        elif line.startswith("}"):
+            for lock in fields:
+                yield f"{struct or STRUCT_END.match(line).group(1)}.{lock}"
+            struct, fields = "", []
+        elif field:
+            fields.append(field.group(1))
+        elif alone:
+            yield alone.group(1)
+
+
 def locks(tree):
     """Locks of the module that its table of them does not name, so that no order is said."""
     named = " ".join(re.findall(r"`([^`\n]+)`", tree.read("kmod/README.md")))
     for name in tree.files("*.c", "*.h", under="kmod/"):
         if name.startswith(("kmod/tests/", "kmod/samples/")):
             continue
-        struct = ""
-        for line in tree.read(name).splitlines():
-            opened, field, alone = (found.match(line) for found in (STRUCT, LOCK, LOCK_ALONE))
-            struct = opened.group(1) if opened else "" if line.startswith("}") else struct
-            lock = alone.group(1) if alone else f"{struct}.{field.group(1)}" if field else ""
-            if lock and not re.search(rf"\b{re.escape(LOCK_KNOWN.get(lock, lock))}\b", named):
+        for lock in locks_of(tree.read(name)):
+            if not re.search(rf"\b{re.escape(LOCK_KNOWN.get(lock, lock))}\b", named):
                 yield f"{name}: {lock} is in no table of kmod/README.md"
 
 

@@ -49,6 +49,11 @@ FAULTS = [
      "krc_planted.gate"),
     ("layers", "kmod/pool/planted.c", C_HEAD + "static DEFINE_MUTEX(krc_planted_lock);\n",
      "krc_planted_lock"),
+    ("layers", "kmod/pool/planted.c",
+     C_HEAD + "static __read_mostly struct {\n\tspinlock_t gates[4];\n} krc_planted;\n",
+     "krc_planted.gates"),
+    ("layers", "kmod/pool/planted.c",
+     C_HEAD + "__maybe_unused static DEFINE_SPINLOCK(krc_planted_lock);\n", "krc_planted_lock"),
     ("layers", "metaserver/planted.h", C_HEAD + "struct ms_table {\n\tint a;\n};\n", "too"),
     ("layers", "tests/unit/planted.h", C_HEAD + "struct net {\n\tint a;\n};\n", "too"),
     ("tidy", "common/gid.c", "int planted(const char *s);\nint planted(const char *s)\n{\n"
