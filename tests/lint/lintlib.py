@@ -13,7 +13,7 @@ import subprocess
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GATES = {}
-TOOL_TIMEOUT_S = 900
+TOOL_TIMEOUT_S = 3600     # with what other parts of a run leave
 OUTPUT_LINES_MAX = 200
 
 

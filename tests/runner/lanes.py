@@ -8,8 +8,8 @@ runs. With a limit of time nothing is begun that would not end by then, seen fro
 this machine has been so far.
 
 A part whose priority is `idle` has a lane more, one such part at a time, and in it what the
-processors of others leave: it has nothing to do with time, and so nobody waits for it. Where
-there is a limit of time it has its turn like others as soon as all that was asked for has begun.
+processors of others leave. Where there is a limit of time it has a lane like others, and its
+turn, when nothing else that was asked for waits for that lane, or no more time is left.
 """
 
 import asyncio
@@ -125,15 +125,28 @@ class Lanes:
     # -- what begins next --------------------------------------------------------
 
     def _begin(self):
-        while len(self._running) - len(self._yielding) < self._lanes and (job := self._next()):
+        self._hurry()
+        while self._has_lane() and (job := self._next()):
             self._start(job)
         job = self._next_yielding()
         if job:
-            self._yielding.add(self._start(job, yields=True))
-            self._yielded |= self._yielding
-        if self._limit and (self.rest_seconds is not None or not self._pending):
-            while self._yielding:
-                self._yielding.pop().hurry()
+            running = self._start(job, yields=True)
+            self._yielding.add(running)
+            self._yielded.add(running)
+
+    def _has_lane(self):
+        return len(self._running) - len(self._yielding) < self._lanes
+
+    def _hurry(self):
+        """With a limit, let what yields have its turn: in a lane that nobody waits for, or now."""
+        if not self._limit:
+            return
+        waits = any(job.part.priority != "idle" for job in self._pending)
+        for job in list(self._yielding):
+            if (self._has_lane() and not waits) \
+                    or self._left() < self.expected(job.job) * BESIDE * MARGIN:
+                self._yielding.remove(job)
+                job.hurry()
 
     def _start(self, job, *, yields=False):
         self._pending.remove(job)
@@ -141,7 +154,8 @@ class Lanes:
         if self._live:
             clock.say(running.title())
         else:
-            clock.say(f"begins: {job.name}{self._how_long(job)}")
+            clock.say(f"begins: {job.name}{self._how_long(job)}"
+                      + ", with what others leave" * yields)
         self._running[asyncio.ensure_future(running.run())] = running
         return running
 
@@ -149,6 +163,9 @@ class Lanes:
         """What is to have what others leave, if others run."""
         if self._lanes == 1 or self._yielding or not self._running:
             return None
+        if self._limit and not priority.can_return():
+            return None
+        self._drop()
         return next((job for job in self._ready() if job.part.priority == "idle"), None)
 
     def _ready(self):
@@ -168,7 +185,8 @@ class Lanes:
         ready = self._ready()
         if self.rest_seconds is not None:
             return ready[0] if ready else None      # in the order of this commit
-        loads = [job.job.part.load for job in self._running.values()]
+        loads = [job.job.part.load for job in self._running.values()
+                 if job not in self._yielding]
         if self._lanes > 1:
             ready = [job for job in ready if job.part.priority != "idle"] or ready
         hurried = next((job for job in ready if self._must_begin(job)), None)

@@ -3,15 +3,24 @@
 
 A group of processes is a session, too. On some machines each session has a share of its own of
 the processors, whatever the policy of its processes is (sched(7), autogroup), so both are set.
+A policy is that of one thread; what it starts later inherits it.
 """
 
 import contextlib
+import functools
 import os
 import pathlib
+import subprocess
+import sys
+import time
 
 SESSION_LAST = 19       # nice values of a session
 SESSION_USUAL = 0
+SESSION_SECONDS = 0.15  # the kernel takes one such value in a tenth of a second
 ROUNDS_MAX = 10         # who is being forked meanwhile has the old policy
+USUAL = os.sched_getscheduler(0)
+BACK = "import os; os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0)); " \
+       f"os.sched_setscheduler(0, {USUAL}, os.sched_param(0))"
 
 
 def make_idle(group):
@@ -20,29 +29,47 @@ def make_idle(group):
 
 
 def make_usual(group):
-    """Let them have their turn like others; where that is not allowed they stay as they are."""
-    _set_all(group, os.SCHED_OTHER, SESSION_USUAL)
+    """Let them have their turn like this process; see can_return()."""
+    _set_all(group, USUAL, SESSION_USUAL)
+
+
+@functools.lru_cache(1)
+def can_return():
+    """Whether make_usual() is allowed: not everybody may have more again."""
+    return USUAL == os.SCHED_OTHER and not subprocess.run(
+        [sys.executable, "-c", BACK], stderr=subprocess.DEVNULL, check=False).returncode
 
 
 def _set_all(group, policy, session):
-    with contextlib.suppress(OSError):
-        pathlib.Path(f"/proc/{group}/autogroup").write_text(str(session))
+    _set_session(group, session)
     for _ in range(ROUNDS_MAX):
-        if not [process for process in _members(group) if _set(process, policy)]:
+        if not [thread for thread in _threads(group) if _set(thread, policy)]:
             break
 
 
-def _members(group):
+def _set_session(group, session):
+    path = pathlib.Path(f"/proc/{group}/autogroup")
+    for _ in range(2):
+        try:
+            path.write_text(str(session))
+            return
+        except BlockingIOError:
+            time.sleep(SESSION_SECONDS)
+        except OSError:         # there are none, or it has ended
+            return
+
+
+def _threads(group):
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):      # it has ended meanwhile
-            if int(stat.read_text().rpartition(")")[2].split()[2]) == group:
-                yield int(stat.parent.name)
+            if int(stat.read_bytes().rpartition(b")")[2].split()[2]) == group:
+                yield from (int(name) for name in os.listdir(stat.parent / "task"))
 
 
-def _set(process, policy):
+def _set(thread, policy):
     """Return: whether it has changed."""
     with contextlib.suppress(OSError):
-        if os.sched_getscheduler(process) != policy:
-            os.sched_setscheduler(process, policy, os.sched_param(0))
+        if os.sched_getscheduler(thread) != policy:
+            os.sched_setscheduler(thread, policy, os.sched_param(0))
             return True
     return False

@@ -18,7 +18,7 @@ import unittest
 RUN = sys.argv[1]
 sys.path.append(str(pathlib.Path(RUN).parent / "tests"))
 
-from runner import choice, parts, rotation  # noqa: E402
+from runner import choice, parts, priority, rotation  # noqa: E402
 
 PART = """\
 #!/bin/sh
@@ -298,42 +298,61 @@ class Lanes(Folder):
         said = self.run_test("p1", "p2", "g1", "g2", KRCORE_LANES="2").stderr
         self.assertEqual(re.findall(r"begins: (\w+)", said)[:2], ["p1", "g1"])
 
-    def idle_ones(self, policy):
-        """A script that ends well as soon as a process krc_idles has this policy."""
+    def program(self):
+        """A sleep(1) of a name that no other process has."""
+        name = f"krc{os.getpid()}"
+        shutil.copy("/bin/sleep", self.folder / name)
+        return name
+
+    @staticmethod
+    def sees(policy, name):
+        """A script that ends well as soon as a process of this name has this policy."""
         return f"""
 for _ in $(seq 200); do
-	cat /proc/[0-9]*/stat 2>/dev/null | awk '$2 == "(krc_idles)" && $41 == {policy}' | grep -q . \\
-		&& exit_status=0 && break
+	cat /proc/[0-9]*/stat 2>/dev/null | awk '$2 == "({name})" && $41 == {policy}' | grep -q . \\
+		&& seen=1 && break
 	sleep 0.2
 done
-[ "$exit_status" = 0 ] || exit 1"""
+[ "$seen" = 1 ] || exit 1
+"""
+
+    def until(self, name, program="sleep"):
+        """A script that ends when there is this file."""
+        return f"for i in $(seq 60); do [ -e {self.folder}/{name} ] && break; {program} 1; done\n"
 
     def test_one_that_can_wait_has_what_two_others_leave(self):
-        shutil.copy("/bin/sleep", self.folder / "krc_idles")
-        self.part("10", "waits", priority="idle",
-                  script=f"for i in 1 2 3; do {self.folder}/krc_idles 3; done")
-        for number, name in (("20", "p2"), ("30", "p3")):
-            self.part(number, name, script=self.idle_ones(5))      # SCHED_IDLE
+        name = self.program()
+        self.part("10", "waits", priority="idle", script=self.until("p3", self.folder / name))
+        self.part("20", "p2", script=f"touch {self.folder}/p2\n" + self.until("p3")
+                  + f"[ -e {self.folder}/p3 ] || exit 1")
+        self.part("30", "p3", script=self.until("p2") + self.sees(os.SCHED_IDLE, name)
+                  + f"[ -e {self.folder}/p2 ] && touch {self.folder}/p3")
         result = self.run_test("waits", "p2", "p3", KRCORE_LANES="2")
         self.assertEqual((result.returncode, sorted(self.ran(result))), (0, ["p2", "p3", "waits"]))
 
-    def test_with_a_limit_it_has_its_turn_when_all_that_was_asked_for_has_begun(self):
-        shutil.copy("/bin/sleep", self.folder / "krc_idles")
-        until = f"for i in $(seq 60); do [ -e {self.folder}/{{}} ] && break; {{}} 1; done"
-        self.part("10", "waits", priority="idle",
-                  script=until.format("usual", self.folder / "krc_idles"))
-        self.part("20", "p2", script=until.format("idle", "sleep"))
-        self.part("30", "p3", script=self.idle_ones(5) + f"; touch {self.folder}/idle")
-        self.part("40", "p4", script="sleep 1; " + self.idle_ones(0)
-                  + f"; touch {self.folder}/usual")
-        result = self.run_test("waits", "p2", "p3", "p4", KRCORE_LANES="2",
-                               KRCORE_TEST_SECONDS="1000")
+    @unittest.skipUnless(priority.can_return(), "who is idle may not have its turn again here")
+    def test_with_a_limit_it_has_a_lane_that_nobody_waits_for(self):
+        name = self.program()
+        # a pool of threads, as that of the gates: what one starts has the policy of that thread
+        threads = "from concurrent.futures import ThreadPoolExecutor as P; import os, subprocess; " \
+                  f"list(P(2).map(lambda _: [subprocess.run(['{self.folder / name}', '1']) " \
+                  f"for _ in range(60) if not os.path.exists('{self.folder}/usual')], range(2)))"
+        self.part("10", "waits", priority="idle", script=f'{sys.executable} -c "{threads}"')
+        self.part("20", "p2", script=self.until("idle"))
+        self.part("30", "p3", script=self.sees(os.SCHED_IDLE, name)
+                  + f"touch {self.folder}/idle; " + self.until("usual"))
+        self.part("40", "p4", script="sleep 1\n" + self.sees(os.SCHED_IDLE, name)
+                  + f"touch {self.folder}/p4")
+        self.part("50", "p5", script=self.until("p4") + self.sees(os.SCHED_OTHER, name)
+                  + f"touch {self.folder}/usual")
+        result = self.run_test("waits", "p2", "p3", "p4", "p5", KRCORE_LANES="3",
+                               KRCORE_TEST_SECONDS="2000")
         self.assertEqual((result.returncode, sorted(self.ran(result))),
-                         (0, ["p2", "p3", "p4", "waits"]))
+                         (0, ["p2", "p3", "p4", "p5", "waits"]))
 
     def test_alone_it_is_one_like_others(self):
         self.part("10", "waits", priority="idle",
-                  script="[ $(awk '{print $41}' /proc/self/stat) = 0 ] || exit 1")
+                  script=f"[ $(awk '{{print $41}}' /proc/self/stat) != {os.SCHED_IDLE} ] || exit 1")
         self.assertEqual(self.run_test("waits", KRCORE_LANES="2").returncode, 0)
 
     def test_two_of_one_part_share_no_build_folder_at_once(self):

@@ -95,6 +95,7 @@ class Tables(unittest.TestCase):
     def test_parts_that_say_so_run_a_share(self):
         for part in self.parts.values():
             count = int(part.shares)
+            self.assertIn(part.priority, ("usual", "idle"), part.name)
             if count > 1:       # and the others as the unit test of suite.share() has them
                 self.assertEqual(listed(part.name, KRCORE_SHARE=f"2/{count}"),
                                  listed(part.name)[1::count], part.name)
