@@ -39,7 +39,6 @@ def test_demo_runs_to_its_end(cluster):
     check("meta2" in said[7] and b"hello".hex() in said[7], said[7])
 
 
-@needs("dc")
 def test_a_look_up_is_one_read(cluster):
     krcore.setup(cluster)
     publisher, reader = cluster.node("node1"), cluster.node("node2")

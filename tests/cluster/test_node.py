@@ -13,11 +13,12 @@ TOOL = "krcore-metactl"
 PACKAGE = "/run/krcore-node.deb"
 
 
-def _node(cluster):
-    """node1 without module, knowing both MetaServers; they serve, with a key."""
+def _node(cluster, *, lanes=False):
+    """node1 without module, knowing both MetaServers; they serve, with a key. `lanes`: where a
+    card has no DC, its port can be up."""
     node = cluster.node("node1")
     krcore.node_gone(node)
-    krcore.setup(cluster, key=krcore.new_key(), lanes=False)
+    krcore.setup(cluster, key=krcore.new_key(), lanes=lanes)
     return node
 
 
@@ -156,10 +157,9 @@ def test_a_card_without_dc(cluster):
 
 
 @limit(300)
-@needs("dc")
 def test_a_port_without_address_or_link_is_told(cluster):
     """Why there is no port is in `node show` and once in the log, and then it comes up."""
-    node = _node(cluster)
+    node = _node(cluster, lanes=True)
     device, address = cluster.nic.device(), f"{node.spec.address}/{node.spec.prefix}"
     netdev = krcore.netdev(node)
     try:
@@ -184,9 +184,8 @@ def test_a_port_without_address_or_link_is_told(cluster):
 
 
 @limit(300)
-@needs("dc")
 def test_down_withdraws_and_a_dead_server_is_told(cluster):
-    node = _node(cluster)
+    node = _node(cluster, lanes=True)
     node_up(node)
     try:
         meta1, meta2 = cluster.nodes("metaserver")
@@ -208,9 +207,8 @@ def test_down_withdraws_and_a_dead_server_is_told(cluster):
 
 
 @limit(300)
-@needs("dc")
 def test_a_wrong_key_is_told(cluster):
-    node = _node(cluster)
+    node = _node(cluster, lanes=True)
     krcore.write_key(node, krcore.new_key())
     node_up(node, ready=False)
     try:
@@ -370,9 +368,8 @@ def _stamp(machine, unit, name):
 
 
 @limit(500)
-@needs("dc")
 def test_enabled_it_is_up_after_a_boot(cluster):
-    node = _node(cluster)
+    node = _node(cluster, lanes=True)
     try:
         node.run(f"systemctl enable -q {NODE_UNIT}; sync")
         node.restart()
@@ -387,10 +384,9 @@ def test_enabled_it_is_up_after_a_boot(cluster):
 
 
 @limit(400)
-@needs("dc")
 def test_enabled_it_starts_with_a_card(cluster):
     """A machine that had no RDMA device: the first one starts the service."""
-    node = _node(cluster)
+    node = _node(cluster, lanes=True)
     node.remove_nic()
     try:
         node.run(f"systemctl enable -q {NODE_UNIT}; systemctl stop rdma-hw.target")
@@ -423,11 +419,10 @@ def test_doctor_looks_at_the_ports(cluster):
 
 
 @limit(300)
-@needs("dc")
 def test_a_server_that_moves_is_followed(cluster):
     """`node refresh`, as its timer has it done, moves the module to the address to which the
     name of its MetaServer leads now, and leaves it where it is while the name stays."""
-    node = _node(cluster)
+    node = _node(cluster, lanes=True)
     meta1, meta2 = cluster.nodes("metaserver")
     with krcore.names(node) as say:
         say(f"--address=/ms.site.test/{meta1.spec.address}")
