@@ -150,9 +150,9 @@ static bool krc_meta_same(const struct krc_meta_session *s, const struct krc_met
 }
 
 /* The present session with a server, not in @taken, or NULL. Locks: conf_mutex. */
-static struct krc_meta_session *krc_meta_going_on(struct krc_meta *meta,
-						  const struct krc_meta_server_conf *conf,
-						  unsigned long taken)
+static struct krc_meta_session *krc_meta_session_with(struct krc_meta *meta,
+						      const struct krc_meta_server_conf *conf,
+						      unsigned long taken)
 {
 	u32 i;
 
@@ -178,7 +178,7 @@ static unsigned long krc_meta_gather(struct krc_meta *meta, const struct krc_met
 
 	lockdep_assert_held(&meta->conf_mutex);
 	for (i = 0; i < plan->nr; i++) {
-		s = anew ? NULL : krc_meta_going_on(meta, &conf->servers[i], keep);
+		s = anew ? NULL : krc_meta_session_with(meta, &conf->servers[i], keep);
 		if (s) {
 			keep |= BIT(s->index);
 		} else {

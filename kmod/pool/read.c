@@ -685,7 +685,7 @@ int krc_reader_create(struct krc_pool *pool)
 	krc_reader_init(reader, pool);
 	reader->memory = krc_dma_alloc(dma, bytes, &reader->dma);
 	if (!reader->memory)
-		goto err_scratch;
+		goto err_reader;
 	err = pool->ops->key_dma(pool->rail->hw, reader->dma, bytes, KRP_ACCESS_LOCAL_WRITE,
 				 &reader->key);
 	if (err)
@@ -695,7 +695,7 @@ int krc_reader_create(struct krc_pool *pool)
 
 err_memory:
 	krc_dma_free(dma, bytes, reader->memory, reader->dma);
-err_scratch:
+err_reader:
 	kvfree(reader);
 	return err;
 }

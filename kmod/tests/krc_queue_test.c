@@ -40,7 +40,7 @@ static int krc_ring_test_make(struct kunit *test, u32 entries, struct krc_ring *
 	return krc_ring_create(ring, entries);
 }
 
-/* One promised completion. */
+/* One reserved completion. */
 static void krc_ring_test_complete(struct krc_ring *ring, u64 user_data)
 {
 	local_bh_disable();
@@ -83,15 +83,15 @@ static void krc_test_ring_never_overflows(struct kunit *test)
 	ring->shared->tail = ring->tail;
 	ring->shared->head = ring->tail;
 	for (round = 0; round < 10; round++) {
-		KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 10), 10);
-		KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 10), 6);
-		KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 1), 0);
-		krc_ring_unpromise(ring, 2);
+		KUNIT_EXPECT_EQ(test, krc_ring_reserve(ring, 10), 10);
+		KUNIT_EXPECT_EQ(test, krc_ring_reserve(ring, 10), 6);
+		KUNIT_EXPECT_EQ(test, krc_ring_reserve(ring, 1), 0);
+		krc_ring_unreserve(ring, 2);
 		for (i = 0; i < 14; i++)
 			krc_ring_test_complete(ring, round * 14 + i);
 		KUNIT_EXPECT_TRUE(test, krc_ring_pending(ring));
-		KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 10), 2);
-		krc_ring_unpromise(ring, 2);
+		KUNIT_EXPECT_EQ(test, krc_ring_reserve(ring, 10), 2);
+		krc_ring_unreserve(ring, 2);
 		for (i = 0; i < 14; i++) {
 			u32 at = ring->shared->head++ & 15;
 
@@ -109,20 +109,20 @@ static void krc_test_ring_does_not_believe_a_wrong_head(struct kunit *test)
 	u32 i;
 
 	KUNIT_ASSERT_EQ(test, krc_ring_test_make(test, 16, &ring), 0);
-	KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 8), 8);
+	KUNIT_EXPECT_EQ(test, krc_ring_reserve(ring, 8), 8);
 	for (i = 0; i < 8; i++)
 		krc_ring_test_complete(ring, i);
 	ring->shared->head = 4;
-	KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 16), 12);
-	krc_ring_unpromise(ring, 12);
+	KUNIT_EXPECT_EQ(test, krc_ring_reserve(ring, 16), 12);
+	krc_ring_unreserve(ring, 12);
 	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
 		ring->shared->head = wrong[i];
 		ring->shared->tail = wrong[i];
-		KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 16), 12);
-		krc_ring_unpromise(ring, 12);
+		KUNIT_EXPECT_EQ(test, krc_ring_reserve(ring, 16), 12);
+		krc_ring_unreserve(ring, 12);
 		KUNIT_EXPECT_TRUE(test, krc_ring_pending(ring));
 	}
-	KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 1), 1);
+	KUNIT_EXPECT_EQ(test, krc_ring_reserve(ring, 1), 1);
 	krc_ring_test_complete(ring, 8);
 	KUNIT_EXPECT_EQ(test, ring->shared->tail, 9); /* it is written, not counted up */
 	krc_ring_destroy(ring);
@@ -136,21 +136,21 @@ static void krc_test_ring_forgets_a_head_that_cannot_be(struct kunit *test)
 	u32 i;
 
 	KUNIT_ASSERT_EQ(test, krc_ring_test_make(test, 16, &ring), 0);
-	KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 8), 8);
+	KUNIT_EXPECT_EQ(test, krc_ring_reserve(ring, 8), 8);
 	for (i = 0; i < 8; i++)
 		krc_ring_test_complete(ring, i);
 	ring->head = 12;
 	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
 		ring->shared->head = wrong[i];
-		KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 16), 0);
+		KUNIT_EXPECT_EQ(test, krc_ring_reserve(ring, 16), 0);
 		KUNIT_EXPECT_EQ(test, ring->head, 12);
 	}
 	ring->shared->head = 6;
-	KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 16), 14);
+	KUNIT_EXPECT_EQ(test, krc_ring_reserve(ring, 16), 14);
 	KUNIT_EXPECT_EQ(test, ring->head, 6);
-	krc_ring_unpromise(ring, 14);
+	krc_ring_unreserve(ring, 14);
 	ring->shared->head = 9;
-	KUNIT_EXPECT_EQ(test, krc_ring_promise(ring, 16), 14);
+	KUNIT_EXPECT_EQ(test, krc_ring_reserve(ring, 16), 14);
 	KUNIT_EXPECT_EQ(test, ring->head, 6);
 	krc_ring_destroy(ring);
 }
@@ -269,7 +269,7 @@ static struct krc_test_queue *krc_test_queue_new(struct kunit *test)
 	q->queue.reqs[0].req.flow = &q->queue.flow;
 	q->queue.reqs[0].mr = &q->mr;
 	q->queue.reqs[0].req.wr.length = 8;
-	KUNIT_EXPECT_EQ(test, krc_ring_promise(&q->ctx.ring, 1), 1U);
+	KUNIT_EXPECT_EQ(test, krc_ring_reserve(&q->ctx.ring, 1), 1U);
 	KUNIT_EXPECT_EQ(test, krc_charge_requests(q->ctx.user, 1), 1U);
 	return q;
 }
@@ -384,7 +384,7 @@ static void krc_test_an_answer_before_a_time_out(struct kunit *test)
 	krc_mr_get(&q->mr, 1);
 	q->queue.state = KRP_QUEUE_ERROR;
 	q->peer.outdated = true; /* what is known of it is forgotten already */
-	KUNIT_EXPECT_EQ(test, krc_ring_promise(&q->ctx.ring, 1), 1U);
+	KUNIT_EXPECT_EQ(test, krc_ring_reserve(&q->ctx.ring, 1), 1U);
 	KUNIT_EXPECT_EQ(test, krc_charge_requests(q->ctx.user, 1), 1U);
 	list_add_tail(&q->queue.reqs[0].req.list, &reqs);
 	list_add_tail(&late->req.list, &reqs);
@@ -806,7 +806,7 @@ static void krc_test_a_renewal_beside_a_poster(struct kunit *test)
 	krc_mr_get(&mr, 1);
 	krc_queue_set_state(queue, KRP_QUEUE_CONNECTING, 0);
 	krc_queue_set_state(queue, KRP_QUEUE_READY, 0);
-	KUNIT_EXPECT_EQ(test, krc_ring_promise(&w->ctx->ring, 1), 1U);
+	KUNIT_EXPECT_EQ(test, krc_ring_reserve(&w->ctx->ring, 1), 1U);
 	KUNIT_EXPECT_EQ(test, krc_charge_requests(w->ctx->user, 1), 1U);
 	qr->mr = &mr;
 	qr->token = 0; /* nobody's: no READ is needed to know that */

@@ -369,11 +369,11 @@ static u32 krc_post_reserve(struct krc_queue *queue, u32 count, int *ret_error)
 	u32 room, charged;
 
 	lockdep_assert_held(&queue->post);
-	room = krc_ring_promise(&queue->ctx->ring, min_t(u32, count, queue->depth - busy));
+	room = krc_ring_reserve(&queue->ctx->ring, min_t(u32, count, queue->depth - busy));
 	charged = krc_charge_requests(queue->ctx->user, room);
 	*ret_error = room < count ? -EAGAIN : 0;
 	if (charged < room) {
-		krc_ring_unpromise(&queue->ctx->ring, room - charged);
+		krc_ring_unreserve(&queue->ctx->ring, room - charged);
 		*ret_error = -EDQUOT;
 	}
 	return charged;
@@ -384,7 +384,7 @@ static void krc_post_unreserve(struct krc_queue *queue, u32 count)
 	if (!count)
 		return;
 	krc_uncharge_requests(queue->ctx->user, count);
-	krc_ring_unpromise(&queue->ctx->ring, count);
+	krc_ring_unreserve(&queue->ctx->ring, count);
 }
 
 /* Give up prepared requests that no flow has taken, and what was reserved for them. */
@@ -426,7 +426,7 @@ static int krc_post_submit(struct krc_queue *queue, struct list_head *reqs, u32 
  * set; else an errno or KRC_NEED_FAULT_IN: all are to be faulted in, if they were not (@faulted).
  * With 0, KRP_POST_WAIT and no @question->remote, the caller has to call krc_wait_posted().
  */
-static int krc_post_entered(struct krc_queue *queue, struct krp_post *arg, u32 count, bool faulted,
+static int krc_post_on_port(struct krc_queue *queue, struct krp_post *arg, u32 count, bool faulted,
 			    struct krc_question *question, struct krc_posted *ret_posted)
 {
 	bool polls = arg->flags & KRP_POST_WAIT;
@@ -492,7 +492,7 @@ static int krc_queue_post(struct krc_queue *queue, struct krp_post *arg, u32 cou
 	ready = READ_ONCE(queue->state) == KRP_QUEUE_READY;
 	entered = ready && krc_port_enter(port);
 	if (entered)
-		err = krc_post_entered(queue, arg, count, faulted, &question, &posted);
+		err = krc_post_on_port(queue, arg, count, faulted, &question, &posted);
 	else if (ready)
 		krc_queue_set_state(queue, KRP_QUEUE_ERROR, -ENODEV);
 	mutex_unlock(&queue->post);

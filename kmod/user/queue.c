@@ -345,7 +345,7 @@ static int krc_queue_connect(struct krc_queue *queue, struct krp_connect *arg)
 	return err;
 }
 
-static int krc_queue_connect_entered(struct krc_queue *queue, struct krp_connect *arg)
+static int krc_queue_connect_on_port(struct krc_queue *queue, struct krp_connect *arg)
 {
 	u32 state = READ_ONCE(queue->state);
 	int err;
@@ -407,7 +407,7 @@ int krc_ioc_connect(struct krc_context *ctx, struct krp_connect *arg)
 	if (err)
 		goto out;
 	if (krc_port_enter(ctx->port)) {
-		err = krc_queue_connect_entered(queue, arg);
+		err = krc_queue_connect_on_port(queue, arg);
 		krc_port_exit(ctx->port);
 	} else {
 		err = -ENODEV;

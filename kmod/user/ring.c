@@ -123,7 +123,7 @@ static u32 krc_ring_consumed(struct krc_ring *ring)
 	return head;
 }
 
-u32 krc_ring_promise(struct krc_ring *ring, u32 count)
+u32 krc_ring_reserve(struct krc_ring *ring, u32 count)
 {
 	u32 head = krc_ring_consumed(ring), used, some;
 	int claimed = atomic_read(&ring->claimed); /* after head, so that it is not behind it */
@@ -136,7 +136,7 @@ u32 krc_ring_promise(struct krc_ring *ring, u32 count)
 	return some;
 }
 
-void krc_ring_unpromise(struct krc_ring *ring, u32 count)
+void krc_ring_unreserve(struct krc_ring *ring, u32 count)
 {
 	atomic_sub(count, &ring->claimed);
 }

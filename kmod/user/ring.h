@@ -3,7 +3,7 @@
  * Owns: the completion ring of a context, which a program maps; see krp_ioctl.h.
  *
  * Only head is read back from the shared memory, and an impossible head is ignored. A
- * completion is written only into an entry that krc_ring_promise() has reserved.
+ * completion is written only into an entry that krc_ring_reserve() has reserved.
  * Locking: own spinlock, taken with bottom halves off, for writers; posters reserve without it.
  * Any context unless said otherwise.
  */
@@ -93,20 +93,20 @@ int krc_ring_set_aside(struct krc_ring *ring, u32 depth);
 void krc_ring_give_back(struct krc_ring *ring, u32 depth);
 
 /**
- * krc_ring_promise() - Reserve entries for completions.
+ * krc_ring_reserve() - Reserve entries for completions.
  * @ring: ring.
  * @count: entries wanted.
  *
  * Return: how many were reserved, 0 to @count.
  */
-u32 krc_ring_promise(struct krc_ring *ring, u32 count);
+u32 krc_ring_reserve(struct krc_ring *ring, u32 count);
 
 /**
- * krc_ring_unpromise() - Release reserved entries for which no completion will come.
+ * krc_ring_unreserve() - Release reserved entries for which no completion will come.
  * @ring: ring.
- * @count: entries, at most as many as krc_ring_promise() reserved.
+ * @count: entries, at most as many as krc_ring_reserve() reserved.
  */
-void krc_ring_unpromise(struct krc_ring *ring, u32 count);
+void krc_ring_unreserve(struct krc_ring *ring, u32 count);
 
 /**
  * krc_ring_begin() - Begin to write completions into reserved entries: takes the lock.

@@ -241,10 +241,10 @@ int krc_talk_reserve(struct krc_talk *talk)
 
 	if (!krc_talk_begin(talk))
 		return err;
-	if (krc_ring_promise(&ctx->ring, 1)) {
+	if (krc_ring_reserve(&ctx->ring, 1)) {
 		if (krc_charge_requests(ctx->user, 1))
 			return 0;
-		krc_ring_unpromise(&ctx->ring, 1);
+		krc_ring_unreserve(&ctx->ring, 1);
 		err = -EDQUOT;
 	}
 	krc_talk_finish(talk);
@@ -257,7 +257,7 @@ void krc_talk_unreserve(struct krc_talk *talk)
 	struct krc_context *ctx = talk->box->ctx;
 
 	krc_uncharge_requests(ctx->user, 1);
-	krc_ring_unpromise(&ctx->ring, 1);
+	krc_ring_unreserve(&ctx->ring, 1);
 	krc_talk_finish(talk);
 	krc_talk_put(talk);
 }
