@@ -25,7 +25,7 @@
  *   NEW -> ASKING -> CONNECTING -> LISTENING -> UP -> DRAINING -> ENDING -> RESETTING -> RESTING
  *   -> GONE. An accepter has no ASKING. LISTENING is left out if the peer's READY has come before.
  *   An end that the peer has asked to close goes from DRAINING to RESETTING. Failure leads to
- *   RESETTING from everywhere before it; who gives up a lane that is not UP needs no DRAINING.
+ *   RESETTING from everywhere before it; to give up a lane that is not UP needs no DRAINING.
  *
  * TIME
  *   REQUEST, READY and CLOSE are repeated after conf.retry_ns, and then in pauses that double up

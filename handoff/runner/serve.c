@@ -201,7 +201,7 @@ static struct in6_addr kh_from(struct kh_server *server, const struct sockaddr_s
 
 	if (kh_is_own(server, &from))
 		return in6addr_loopback;
-	if (!IN6_IS_ADDR_V4MAPPED(&from)) /* who has one address of a network has them all */
+	if (!IN6_IS_ADDR_V4MAPPED(&from)) /* one address of a network stands for all of it */
 		memset(&from.s6_addr[8], 0, 8);
 	return from;
 }

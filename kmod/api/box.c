@@ -120,7 +120,7 @@ static bool krc_box_next_news(struct krc_api_box *box, struct krc_box_item *item
 	list_del_init(&conn->newsy);
 	item->news = krc_conn_due(conn, conn->stream);
 	if (!item->news)
-		return false; /* who has made that so will settle it */
+		return false; /* the task that has made it so will settle it */
 	conn->news &= ~item->news;
 	conn->told |= item->news;
 	item->conn = conn;

@@ -17,7 +17,12 @@
 #define KRC_METER_PAUSE 5
 #define KRC_METER_RESUME 6
 
-/* nopl 0x6b7200OP(%rax) */
+/**
+ * krc_meter_mark() - Tell a meter that counts instructions where an operation begins or ends.
+ * @op: KRC_METER_*, a constant.
+ *
+ * An instruction without effect: nopl 0x6b7200OP(%rax). Context: any.
+ */
 static __always_inline void krc_meter_mark(int op)
 {
 	asm volatile(".byte 0x0f, 0x1f, 0x80, %c0, 0x00, 0x72, 0x6b" : : "i"(op) : "memory");

@@ -200,7 +200,7 @@ struct krc_packet *krc_tx_share_packet(struct krc_stream *st)
 		packet = krc_packet_get_of(st->m->tx, &st->share->taken);
 		if (packet == before) {
 			krc_streams_drink(st->m); /* it may have been called in place of another */
-			return NULL; /* who puts the next one sees that it waits */
+			return NULL; /* the task that puts the next one sees that it waits */
 		}
 	}
 	if (!IS_ERR_OR_NULL(packet)) {
@@ -272,7 +272,7 @@ void krc_streams_drink(struct krc_messages *m)
 		free = krc_packets_free(m->tx);
 	rcu_read_unlock();
 	if (!free)
-		return; /* who has the last one calls others when it is back */
+		return; /* the user of the last one calls others when it is back */
 	krc_tx_share_call(krc_tx_share_first(m));
 	krc_tx_share_call(krc_tx_share_below(m, free));
 }

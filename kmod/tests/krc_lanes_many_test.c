@@ -5,7 +5,7 @@
  * lost, and nodes end without a word and come back in another life.
  *
  * The hub's own users ask for lanes to nodes that are drawn, and nodes ask the hub for some. At all
- * times the bounds hold and the counts are those of what there is; who closes is the least recently
+ * times the bounds hold and the counts are those of what there is; what closes is the least recently
  * used; and everybody who asks again and again has a lane in the end.
  * Locking: none; a test runs alone.
  */

@@ -561,7 +561,7 @@ static void krc_test_a_fault_of_many_forgets_once(struct kunit *test)
 	/* that of another peer had begun before */
 	KUNIT_EXPECT_EQ(test, krc_cache_put(cache, &other, &value, epoch), 0);
 	krc_cache_forget(cache, &other, 1);
-	/* who comes again and finds it silent again says so, once more */
+	/* a caller that comes again and finds it silent again says so, once more */
 	next = krc_test_peer(t, 1, 77, false);
 	KUNIT_EXPECT_PTR_NE(test, next, peer);
 	epoch = krc_cache_epoch(cache);

@@ -308,7 +308,7 @@ static void krc_test_closing_looks_at_its_own(struct kunit *test)
 	other = krc_letter_new(b->stream, KRC_LETTER_ENDED, NULL, NULL);
 	KUNIT_ASSERT_NOT_NULL(test, other);
 	spin_lock_bh(&b->inbox.lock);
-	list_add(&other->list, &b->inbox.letters); /* what only who goes through the inbox finds */
+	list_add(&other->list, &b->inbox.letters); /* what only a walk through the inbox finds */
 	b->inbox.nr++;
 	spin_unlock_bh(&b->inbox.lock);
 	krc_test_close(b, true);

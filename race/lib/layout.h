@@ -49,7 +49,7 @@
  * there. So a client that does not know whether its own slot word was put in place READs the slot and
  * then `life`: it was, if the word is there, or `life` has its identity and is not KR_NEW any more.
  * Whoever has replaced it makes it KR_FREED afterwards, from when on it belongs to the owner of its
- * chunk; who owns the chunk uses it again at once, and makes it KR_FREED when it ends.
+ * chunk; the owner uses it again at once, and makes it KR_FREED when it ends.
  *
  * Insertion: WRITE the block; CAS of an empty slot to KR_TENTATIVE; READ both combined buckets
  * again; if another slot has the key: take back, or else if it is tentative with the same

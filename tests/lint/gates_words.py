@@ -13,10 +13,10 @@ from lintlib import fail_if, gate
 # (what is not to be said, what to say instead)
 WORDS = [(re.compile(pattern, re.M), instead) for pattern, instead in (
     (r"\b(?:[Hh]e|[Hh]im|[Hh]is|[Hh]imself)\b", "name the caller, the task, the client"),
-    (r"\bfor whom?\b", "name for what or for which caller"),
-    (r"(?:^|[.:;] )[\s/*]*Who (?!(?:is|are|may|can|has)\b[^.]*\?)[a-z]",
+    (r"\b[Ff]or whom?\b", "name for what or for which caller"),
+    (r"(?:(?:^|[.:;] )[\s/*]*Who|(?:/\*+|[.;]) who) (?!(?:is|are|may|can|has)\b[^.]*\?)[a-z]",
      "a sentence has a subject: a caller that, a task that"),
-    (r"\b(?:to|of|by|with|than|from|joins|stops|nor)\s[\s/*#]*who [a-z]",
+    (r"\b(?:to|of|by|with|than|from|joins|stops|nor|only)\s[\s/*#]*who [a-z]",
      "name it: to a caller that, by a task that"),
     (r"\bsoft interrupts?\b", "softirq"),
     (r"\bfor people\b", "for diagnostics"),
@@ -27,6 +27,8 @@ WORDS = [(re.compile(pattern, re.M), instead) for pattern, instead in (
     (r"\b(?:a|the) desk\b", "the look-ups"),
     (r"\b(?:is|are|be|who) asleep\b", "blocked, or sleeps"),
     (r"\bstray (?:bytes|completions?)\b", "unexpected"),
+    (r"\bquiet (?:requests?|segments?)\b", "unsignaled"),
+    (r"\bbarren\b", "without progress"),
 )]
 FOLDERS = ("kmod", "metaserver", "client", "common", "proto", "bench", "docs", "race", "handoff",
            "tests")
@@ -51,7 +53,7 @@ def texts(name, whole):
 def words(tree):
     """comments, pages and what programs say use the field's words"""
     lines, judged = [], 0
-    for name in tree.files("*.c", "*.h", "*.py", "*.md", "*.[1-9]"):
+    for name in tree.files("*.c", "*.h", "*.py", "*.md", "*.[1-9]", "*.sh", "*.yaml"):
         if name.split("/")[0] not in FOLDERS and name not in PAGES:
             continue
         judged += 1

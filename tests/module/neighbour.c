@@ -33,7 +33,7 @@
 /* Of each READ: a trace tells by it whose that is. Entries of directories have 64. */
 #define TENANT_BYTES 32
 #define FLOOD_BYTES 96
-#define SIEGE_PAUSE_US 500000 /* who has the processors is another matter */
+#define SIEGE_PAUSE_US 500000 /* which task has the processors is another matter */
 #define SIEGE_SERVICES 256 /* what a user may bind */
 #define SIEGE_FIRST_SERVICE 20000
 

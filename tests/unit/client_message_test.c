@@ -96,7 +96,7 @@ static void test_inbox_and_listen(void **state)
 	test_errno = EADDRINUSE;
 	assert_int_equal(krcore_listen(&test_node, 301, 9, 77), -EADDRINUSE);
 	assert_non_null(strstr(krcore_error_text(), "301"));
-	/* who only binds does not listen */
+	/* a program that only binds does not listen */
 	test_errno = 0;
 	assert_int_equal(krcore_bind(&test_node, 300, 0), 0);
 	assert_int_equal(test_arg.bind.flags, 0);

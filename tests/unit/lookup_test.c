@@ -281,8 +281,8 @@ static void test_servers_follow_their_srv_name(void **state)
 	name(&fresh.server[1], "new.test", 9);
 	name(&fresh.server[2], "MS0.test", 9);
 	krl_srv_match(&ctx, &fresh, at);
-	assert_int_equal(at[0], 2); /* who is named still keeps the place */
-	assert_int_equal(at[1], 1); /* who is not gives it away */
+	assert_int_equal(at[0], 2); /* a server that is named still keeps the place */
+	assert_int_equal(at[1], 1); /* one that is not gives it away */
 	assert_int_equal(at[2], 0);
 
 	fresh.nr = 1; /* fewer than there are places: the others stay as they were */

@@ -224,7 +224,7 @@ static void test_the_first_key_ends_who_proved_none(void **state)
 	assert_int_equal(fx->closed, 1);
 	assert_int_equal(fx->hub.stats.sessions, 0);
 
-	/* who has proved one stays, also when another key takes the place of that one */
+	/* a client that has proved one stays, also when another key takes the place of that one */
 	fx_session(fx);
 	attach(fx);
 	assert_true(fx->s.auth);

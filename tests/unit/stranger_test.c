@@ -197,7 +197,8 @@ static void test_a_gid_is_another_name_of_an_address(void **state)
 	memcpy(fx->id.route.addr.addr.ibaddr.dgid.raw, gid, sizeof(gid));
 	assert_false(ms_source_has_clients(&fx->srv, &fx->id));
 	assert_int_equal(ms_source_enter(&fx->conn[0], gid), 0);
-	fx->srv.hub.limits.clients_max = 0; /* full, so only who may replace a client is heard */
+	fx->srv.hub.limits.clients_max =
+		0; /* full, so only one that may replace a client is heard */
 	assert_false(ms_admit_possible(&fx->srv.hub, ms_now(&fx->srv)));
 	assert_int_equal(judge(fx, 7), 0);
 	assert_int_equal(ms_source_enter(&fx->conn[1], gid), 0);
@@ -223,7 +224,7 @@ static void test_a_stranger_counts_where_it_sends_from(void **state)
 	/* one more is not let in, and its name is that of nobody any more */
 	assert_int_equal(ms_source_prove(&fx->conn[i], at(9)), -EUSERS);
 	assert_int_equal(judge(fx, 1000), 0);
-	/* who is where it said it is stays there, also when that is full */
+	/* one that is where it said it is stays there, also when that is full */
 	assert_int_equal(ms_source_prove(&fx->conn[0], at(9)), 0);
 	ms_source_remove(&fx->conn[0]);
 	assert_int_equal(judge(fx, 9), 0);

@@ -609,7 +609,7 @@ void krc_verbs_initiator_destroy(struct krc_hw_initiator *initiator)
 	krc_verbs_initiator_halt(initiator);
 	xa_erase(&ini->target->initiators, ini->id);
 	atomic_dec(&ini->target->made);
-	synchronize_rcu(); /* who has found it among completions */
+	synchronize_rcu(); /* a reader that has found it among completions */
 	kvfree(ini);
 }
 
@@ -644,7 +644,7 @@ int krc_verbs_post(struct krc_hw_initiator *initiator, const struct krc_hw_wr *w
 		return err;
 	if (READ_ONCE(ini->state) == KRC_VERBS_HALTED)
 		return -EIO;
-	/* only who polls moves it, whom the caller serialises with this */
+	/* only a poll moves it, which the caller serialises with this */
 	if (ini->head - READ_ONCE(ini->polled) >= ini->depth)
 		return -ENOSPC;
 	slot = krc_verbs_at(ini, ini->head);

@@ -202,7 +202,8 @@ struct krc_verbs_slot {
 };
 
 /**
- * struct krc_verbs_initiator - What struct krc_hw_initiator is here: a ring of requests, and the lane that it has. Numbers of requests go round
+ * struct krc_verbs_initiator - What struct krc_hw_initiator is here: a ring of requests, and the lane
+ * that it has. Numbers of requests go round
  * in 32 bits, also over a restart, so that a late completion is of none that there is:
  * @polled <= @done <= @sent <= @rung <= @head.
  * @holder: of the lane.

@@ -270,7 +270,7 @@ static int probe_burst(struct probe *p, u32 count, u32 quiet)
 	return PROBE_BAD(p, !p->ops->poll(p->ini, &wc, 1)) ? -EPROTO : 0;
 }
 
-/* a completion stands for the quiet requests before it; the last one rung always has one */
+/* a completion stands for the unsignaled requests before it; the last one rung always has one */
 static int probe_quiet(struct probe *p)
 {
 	u32 round;
