@@ -28,12 +28,13 @@ CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class Plan:
-    """What is asked for: `jobs`; `rest`, what follows them in its turn; `reasons`, lines."""
+    """What is asked for: `jobs`; `rest`, what follows them in its turn; `reasons`, lines;
+    `unasked`, names of parts that nothing that has changed asks for."""
 
     def __init__(self, words, lanes_count, limited):
         folder = pathlib.Path(os.environ.get("KRCORE_PARTS") or CHECKOUT / "tests/parts")
         self.parts = parts_module.load(folder)
-        self.rest, self.reasons = [], []
+        self.rest, self.reasons, self.unasked = [], [], []
         kind = words[0] if words else "default"
         if kind in ("default", "full") and len(words) > 1:
             raise UsageError(f"{kind}: nothing can follow it")
@@ -59,6 +60,8 @@ class Plan:
         commit, paths = choice.changed_paths(CHECKOUT, words[1] if words else None)
         jobs, self.reasons = choice.changed(self.parts, folder, paths)
         self.reasons.insert(0, f"{len(paths)} files differ from {commit[:12]}")
+        asked = {job.part.name for job in jobs}
+        self.unasked = [name for name in self.parts if name not in asked]
         return jobs
 
 
@@ -81,6 +84,12 @@ def _show_plan(plan, limited, turn):
         print(f"then, in this order, what fits (commit {turn}):")
         for job in rotation.in_turn(plan.rest, turn):
             print(f"{job.name:24} {clock.show(job.seconds)}")
+    _say_unasked(plan)
+
+
+def _say_unasked(plan):
+    if plan.unasked:
+        print(f"not asked for by what has changed: {', '.join(plan.unasked)}: ./run test full")
 
 
 class Run:
@@ -132,6 +141,7 @@ class Run:
             print("not asked for: the rest of "
                   f"{', '.join(dict.fromkeys(job.part.name for job in self._plan.rest))}: "
                   "./run test full")
+        _say_unasked(self._plan)
         unit = "hour" if choice.is_shallow(CHECKOUT) else "commit"
         for line in (*report.owed(left_out, self._next_turn if self._limit else None, self._turn,
                                   unit),

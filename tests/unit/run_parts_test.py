@@ -334,9 +334,10 @@ done
     def test_with_a_limit_it_has_a_lane_that_nobody_waits_for(self):
         name = self.program()
         # a pool of threads, as that of the gates: what one starts has the policy of that thread
-        threads = "from concurrent.futures import ThreadPoolExecutor as P; import os, subprocess; " \
-                  f"list(P(2).map(lambda _: [subprocess.run(['{self.folder / name}', '1']) " \
-                  f"for _ in range(60) if not os.path.exists('{self.folder}/usual')], range(2)))"
+        threads = ("from concurrent.futures import ThreadPoolExecutor as P; import os; "
+                   "import subprocess; list(P(2).map(lambda _: ["
+                   f"subprocess.run(['{self.folder / name}', '1']) for _ in range(60) "
+                   f"if not os.path.exists('{self.folder}/usual')], range(2)))")
         self.part("10", "waits", priority="idle", script=f'{sys.executable} -c "{threads}"')
         self.part("20", "p2", script=self.until("idle"))
         self.part("30", "p3", script=self.sees(os.SCHED_IDLE, name)
@@ -465,6 +466,15 @@ class Default(Folder):
                          (1, "0 passed, 1 failed, 1 skipped"))
         self.assertIn("FAIL b: ended: the time is over", result.stdout)
         self.assertIn("not run: quick: the time is over", result.stdout)
+
+    def test_a_change_names_what_nothing_of_it_asks_for(self):
+        (self.folder / "changed.toml").write_text(
+            '[[rule]]\npaths = ["**"]\ntests = ["quick"]\nwhy = "all"\n')
+        result = self.run_test("--plan", "changed", "--since", "HEAD")
+        if "git" in result.stderr:
+            self.skipTest("not a checkout")
+        # `quick` as well, where nothing is changed
+        self.assertRegex(result.stdout, r"not asked for by what has changed: [\w, ]*\ba, b, c: ")
 
     def test_the_plan_can_be_seen(self):
         result = self.run_test("--plan")
