@@ -64,6 +64,29 @@ def build_clang(tree):
     build(tree, "clang")
 
 
+@gate("presets")
+def presets(tree):
+    """cmake reads CMakePresets.json; its options and labels are there"""
+    need("cmake")
+    lines = []
+    for kind in ("configure", "build", "test"):
+        status, out = tool(["cmake", "-S", ROOT, f"--list-presets={kind}"])
+        lines += out.splitlines() if status else []
+    fail_if(lines)
+    told = json.loads(tree.read("CMakePresets.json"))
+    options = re.findall(r"^(?:option|set)\((KRC_\w+)", tree.read("CMakeLists.txt"), re.MULTILINE)
+    lines = [f"CMakePresets.json: {preset['name']}: CMakeLists.txt has no {option}"
+             for preset in told["configurePresets"] for option in preset.get("cacheVariables", {})
+             if option.startswith("KRC_") and option not in options]
+    labels = [preset["filter"]["include"]["label"].strip("^$")
+              for preset in told["testPresets"] if "filter" in preset]
+    parts = "".join(tree.read(name) for name in glob.glob("tests/parts/[0-9]*", root_dir=ROOT))
+    lines += [f"CMakePresets.json: no part tests the label {label}" for label in labels
+              if not re.search(rf'/ctest-label" (?:\w+,)*{label}\b', parts)]
+    fail_if(lines)
+    return f"{len(labels)} of tests"
+
+
 def public_headers(tree):
     """Headers that are installed."""
     return tree.files("*.h", under="client/include/") + tree.files("*.h", under="race/include/")

@@ -189,10 +189,10 @@ def kernel_doc(tree):
 
 
 DOC_NAME = re.compile(r"/\*\*\s*(?:\*\s*)?(?:struct |enum |union |typedef )?(\w+)(?:\(\))? -")
-PROTOTYPE = re.compile(r"^(?:[\w ]+[ *]+)\**"
+PROTOTYPE = re.compile(r"^(?:__\w+(?:\([^()]*\))?\s+)*(?:[\w ]+[ *]+)\**"
                        r"((?:kr|krp|kru|krcore|kh|kt|ms|cx|krc|krl|mc|bn|ex|st)_\w+)"
                        r"\([^;{]*\)[^;{]*;", re.M)
-INLINE = re.compile(r"^static inline [\w ]+[ *]+(\w+)\(", re.M)
+INLINE = re.compile(r"^static (?:inline|__always_inline) [\w ]+[ *]+(\w+)\(", re.M)
 
 
 @gate("documented")

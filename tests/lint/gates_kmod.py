@@ -37,7 +37,7 @@ def headers(name):
 def copy_sources(tree, folder):
     """Make `folder`, a path, hold kmod/ and proto/; what is equal keeps its time stamp."""
     kbuild.copy({name: pathlib.Path(ROOT, name)
-                 for name in tree.files("*.c", "*.h", "*.mk", "Kbuild")
+                 for name in tree.files("*.c", "*.h", "*.mk", "Kbuild", "Makefile")
                  if name.split("/")[0] in PARTS}, folder)
 
 
@@ -129,9 +129,11 @@ def headers_or_skip(name):
 
 
 def build(tree, folder, made, targets, sparse=0):
-    """Build against one kernel; `sparse`: as make's C, 1: of what is compiled, 2: of all. Return
-    what is to be complained of."""
-    argv = ["make", "-s", "-C", made, f"M={folder}/kmod", f"-j{tree.jobs}", "W=1",
+    """Build against one kernel, all of it as by hand; `sparse`: as make's C, 1: of what is
+    compiled, 2: of all. Return what is to be complained of."""
+    where = ["-C", f"{folder}/kmod", f"KDIR={made}"] if targets[0] == "modules" \
+        else ["-C", made, f"M={folder}/kmod"]
+    argv = ["make", "-s", *where, f"-j{tree.jobs}", "W=1",
             f"KCFLAGS=-Werror {kbuild.NO_DEBUG_INFO}", "CONFIG_DEBUG_INFO_BTF_MODULES=",
             "KRC_SAMPLES=y"]
     if sparse:

@@ -54,9 +54,9 @@ LOCK_ALONE = re.compile(rf"{ATTRIBUTES}(?:static )?{ATTRIBUTES}"
                         r"DEFINE_\w*(?:LOCK|MUTEX|RWSEM)\((\w+)\)")
 LOCK_KNOWN = {"krc_node_state.lock": "krc_node.lock"}     # by the name of the one there is
 # a function in a header that is not defined there
-DECLARED = re.compile(r"^(?!static|typedef|#|\s)[\w\s*]*?\b(krc_\w+)\([^;{]*\)"
+DECLARED = re.compile(rf"^(?!static|typedef|#|\s){ATTRIBUTES}[\w\s*]*?\b(krc_\w+)\([^;{{]*\)"
                       r"(?:\s*__\w+(?:\([^)]*\))?)*;", re.M)
-DEFINED = re.compile(r"^(?!static|typedef|#|\s)[\w\s*]*?\b(krc_\w+)\([^;{]*\)"
+DEFINED = re.compile(rf"^(?!static|typedef|#|\s){ATTRIBUTES}[\w\s*]*?\b(krc_\w+)\([^;{{]*\)"
                      r"(?:\s*__\w+(?:\([^)]*\))?)*\n\{", re.M)
 
 

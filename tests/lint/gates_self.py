@@ -24,6 +24,7 @@ FAULTS = [
      "unused"),
     ("build-clang", "common/gid.c", "int planted(int nr);\nint planted(int nr)\n{\n\tnr = nr;\n"
      "\treturn nr;\n}\n", "self-assign"),
+    ("presets", "CMakePresets.json", "}\n", "CMakePresets.json"),
     ("headers", "common/planted.h", C_HEAD + "int planted(size_t nr);\n", "size_t"),
     ("abi32", "proto/planted.h",
      C_HEAD + "#include <linux/types.h>\nstruct krp_planted {\n\tlong a;\n};\n", "krp_planted"),
@@ -42,6 +43,8 @@ FAULTS = [
     ("layers", "metaserver/table.h", "#include <rdma/rdma_cma.h>\n", "no transport"),
     ("layers", "kmod/user/planted.h", C_HEAD + '#include "meta/meta_priv.h"\n', "private"),
     ("layers", "kmod/ctl/planted.h", C_HEAD + "void krc_limits_exit(void);\n", "defined in base/"),
+    ("layers", "kmod/ctl/planted.h", C_HEAD + "__printf(1, 2) void krc_limits_exit(const char *f, "
+     "...);\n", "defined in base/"),
     ("layers", "common/planted.h", C_HEAD + '#include "client/wire.h"\n', "common may not use"),
     ("layers", "race/lib/planted.h", C_HEAD + '#include "client/wire.h"\n', "race/lib may not use"),
     ("layers", "race/lib/find.c", "#include <krcore/queue.h>\n", "no transport"),
@@ -73,6 +76,10 @@ FAULTS = [
      C_HEAD + "/**\n * cx_planted() - A function.\n * @nr: number.\n */\nint cx_planted(int nr);\n",
      "cx_planted"),
     ("documented", "common/planted.h", C_HEAD + "int kru_planted(int nr);\n", "kru_planted"),
+    ("documented", "common/planted.h", C_HEAD + "__printf(1, 2) int kru_planted(const char *f, "
+     "...);\n", "kru_planted"),
+    ("documented", "kmod/mem/planted.h", C_HEAD + "static __always_inline int krc_planted(void)\n"
+     "{\n\treturn 0;\n}\n", "krc_planted"),
     ("documented", "handoff/lib/planted.h", C_HEAD + "int kh_planted(int nr);\n", "kh_planted"),
     ("documented", "kmod/mem/planted_priv.h", C_HEAD + "int krc_planted(int nr);\n", "krc_planted"),
     ("documented", "kmod/meta/planted_priv.h", C_HEAD + "/* Why. */\nint krc_planted(int nr);\n",
@@ -91,6 +98,8 @@ FAULTS = [
     ("codespell", "common/planted.c", C_HEAD + "/* " + "recie" + "ve */\n", "receive"),
     ("words", "common/planted.c", C_HEAD + "/* He waits for it. */\n", "name the caller"),
     ("words", "tests/unit/planted.c", C_HEAD + "/* Who waits is told. */\n", "has a subject"),
+    ("words", "common/planted.c", C_HEAD + "/* who waits is told */\n", "has a subject"),
+    ("words", "tests/planted.sh", SH_HEAD + "# a line for people\n", "diagnostics"),
     ("words", "kmod/planted.c", C_HEAD + 'const char *a = "told \\"to who waits";\n', "name it"),
     ("words", "bench/planted.py", PY_HEAD + '"""Given to\nwho waits."""\n', "name it"),
     ("shellcheck", "tests/planted.sh", SH_HEAD + "rm -r $1/*\n", "SC2086"),
