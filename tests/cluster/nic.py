@@ -7,6 +7,7 @@ class, put it into the table, and nothing else changes.
 
 import json
 
+from . import host
 from .fabric import CARD as NIC_DEVICE, CardFabric, Fabric
 from .topology import MAX_GUESTS
 
@@ -101,6 +102,15 @@ class Rxe(Nic):
     def device(self):
         return "rxe0"
 
+    @staticmethod
+    def _operations(machine, ops):
+        """Rows of requests: an error for a caller that reads them, where some were not counted."""
+        if ops is None:
+            raise host.ClusterError(f"{machine.name}: requests of more lengths than the switch "
+                                    "has places for")
+        for (op, size), count in ops.items():
+            yield {"op": op, "bytes": size, "side": "requester", "count": count}
+
     def counters(self, machine, card=NIC_DEVICE):
         """As the switch has seen them, for it counts neither; and those that got no answer."""
         ops, naks = machine.fabric.requests(machine.spec.index)
@@ -108,8 +118,7 @@ class Rxe(Nic):
                                  "retry_exceeded_err").out
         others = sum(machine.fabric.requests(peer.spec.index)[1]
                      for peer in machine.fabric.machines if peer is not machine)
-        return {"ops": [{"op": op, "bytes": size, "side": "requester", "count": count}
-                        for (op, size), count in ops.items()],
+        return {"ops": self._operations(machine, ops),
                 "naks_error": naks, "completions_error": others + int(unanswered)}
 
 
@@ -127,7 +136,6 @@ class ConnectX(Nic):
     _more = {}          # properties of the device
 
     def prepare(self):
-        from . import host
         source = host.TESTS / "model"
         qemu = host.run(["dpkg-query", "-W", "-f", "${Version}", "qemu-system-x86"])
         folder = host.CACHE / "model" / host.digest(source, qemu)
