@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """The kernel module of a node from outside: krcore-metactl node up, show and down, its
-netlink family, krcore-node.service, and what doctor says. On soft RoCE the module
-loads and says why there are no queues; on the ConnectX model ports come up."""
+netlink family, krcore-node.service, and what doctor says. On soft RoCE, where nothing else is
+said, the module may make no lanes, and says why there are no queues."""
 
 import json
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""krcore-race, the key-value store over queues: needs a card with DC (--nic cx)."""
+"""krcore-race, the key-value store over queues."""
 
 import contextlib
 import re

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """Many processes with queues to three peers, on a network that loses, cuts and reorders, with
 cables that are pulled, some of them killed, some with bad references, and peers that die and
-come back (tests/module/krc_stress.c): needs a card with DC. Meanwhile programs of two nodes
+come back (tests/module/krc_stress.c). Meanwhile programs of two nodes
 take a lock in the memory of a third, and give it back; and send it numbered messages, which come
 once and in order (tests/module/message_stress.c).
 

@@ -9,7 +9,8 @@ this machine has been so far.
 
 A part whose priority is `idle` has a lane more, one such part at a time, and in it what the
 processors of others leave. Where there is a limit of time it has a lane like others, and its
-turn, when nothing else that was asked for waits for that lane, or no more time is left.
+turn, when nothing else that was asked for waits for that lane, a quarter of the time is over,
+or no more is left than it takes.
 """
 
 import asyncio
@@ -138,10 +139,12 @@ class Lanes:
         return len(self._running) - len(self._yielding) < self._lanes
 
     def _hurry(self):
-        """With a limit, let what yields have its turn: in a lane that nobody waits for, or now."""
+        """With a limit, let what yields have its turn: in a lane that nobody waits for, in any when
+        a quarter of the time is over, for nobody knows how much was left for it, or now."""
         if not self._limit:
             return
-        waits = any(job.part.priority != "idle" for job in self._pending)
+        waits = self._left() > self._limit * 3 / 4 \
+            and any(job.part.priority != "idle" for job in self._ready())
         for job in list(self._yielding):
             if (self._has_lane() and not waits) \
                     or self._left() < self.expected(job.job) * BESIDE * MARGIN:
