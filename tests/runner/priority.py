@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """Processes that have what the processors of others leave, and such that have their turn again.
 
-A group of processes is a session, too. On some machines each session has a share of its own of
-the processors, whatever the policy of its processes is (sched(7), autogroup), so both are set.
-A policy is that of one thread; what it starts later inherits it.
+All processes of a session are meant, for what they start may be in groups of its own (ninja(1),
+timeout(1)). On some machines each session has a share of its own of the processors, whatever the
+policy of its processes is (sched(7), autogroup), so both are set. A policy is that of one thread;
+what it starts later inherits it.
 """
 
 import contextlib
@@ -23,14 +24,14 @@ BACK = "import os; os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0)); "
        f"os.sched_setscheduler(0, {USUAL}, os.sched_param(0))"
 
 
-def make_idle(group):
-    """Let the processes of a group, and those they start, have what others leave."""
-    _set_all(group, os.SCHED_IDLE, SESSION_LAST)
+def make_idle(session):
+    """Let the processes of a session, and those they start, have what others leave."""
+    _set_all(session, os.SCHED_IDLE, SESSION_LAST)
 
 
-def make_usual(group):
+def make_usual(session):
     """Let them have their turn like this process; see can_return()."""
-    _set_all(group, USUAL, SESSION_USUAL)
+    _set_all(session, USUAL, SESSION_USUAL)
 
 
 @functools.lru_cache(1)
@@ -40,18 +41,18 @@ def can_return():
         [sys.executable, "-c", BACK], stderr=subprocess.DEVNULL, check=False).returncode
 
 
-def _set_all(group, policy, session):
-    _set_session(group, session)
+def _set_all(session, policy, nice):
+    _set_session(session, nice)
     for _ in range(ROUNDS_MAX):
-        if not [thread for thread in _threads(group) if _set(thread, policy)]:
+        if not [thread for thread in _threads(session) if _set(thread, policy)]:
             break
 
 
-def _set_session(group, session):
-    path = pathlib.Path(f"/proc/{group}/autogroup")
+def _set_session(session, nice):
+    path = pathlib.Path(f"/proc/{session}/autogroup")
     for _ in range(2):
         try:
-            path.write_text(str(session))
+            path.write_text(str(nice))
             return
         except BlockingIOError:
             time.sleep(SESSION_SECONDS)
@@ -59,10 +60,10 @@ def _set_session(group, session):
             return
 
 
-def _threads(group):
+def _threads(session):
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):      # it has ended meanwhile
-            if int(stat.read_bytes().rpartition(b")")[2].split()[2]) == group:
+            if int(stat.read_bytes().rpartition(b")")[2].split()[3]) == session:
                 yield from (int(name) for name in os.listdir(stat.parent / "task"))
 
 

@@ -333,10 +333,12 @@ done
     @unittest.skipUnless(priority.can_return(), "who is idle may not have its turn again here")
     def test_with_a_limit_it_has_a_lane_that_nobody_waits_for(self):
         name = self.program()
-        # a pool of threads, as that of the gates: what one starts has the policy of that thread
+        # a pool of threads, as that of the gates: what one starts has the policy of that thread,
+        # and is in a group of its own, as what ninja starts
         threads = ("from concurrent.futures import ThreadPoolExecutor as P; import os; "
                    "import subprocess; list(P(2).map(lambda _: ["
-                   f"subprocess.run(['{self.folder / name}', '1']) for _ in range(60) "
+                   f"subprocess.run(['{self.folder / name}', '1'], preexec_fn=os.setpgrp) "
+                   "for _ in range(60) "
                    f"if not os.path.exists('{self.folder}/usual')], range(2)))")
         self.part("10", "waits", priority="idle", script=f'{sys.executable} -c "{threads}"')
         self.part("20", "p2", script=self.until("idle"))
