@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 #
 # Debian's source of the kernel 6.12, for the scripts beside this file that build from it.
-# They are bash with -euo pipefail, and have say(), which takes a line for the terminal.
+# They are bash with -euo pipefail, and have say(), which takes a line for people.
 
 # Print the version of the source that apt would install.
 source_version() {

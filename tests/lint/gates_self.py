@@ -99,7 +99,7 @@ FAULTS = [
     ("words", "common/planted.c", C_HEAD + "/* He waits for it. */\n", "name the caller"),
     ("words", "tests/unit/planted.c", C_HEAD + "/* Who waits is told. */\n", "has a subject"),
     ("words", "common/planted.c", C_HEAD + "/* who waits is told */\n", "has a subject"),
-    ("words", "tests/planted.sh", SH_HEAD + "# a line for people\n", "diagnostics"),
+    ("words", "docs/planted.yaml", PY_HEAD + "doc: a line for people\n", "diagnostics"),
     ("words", "kmod/planted.c", C_HEAD + 'const char *a = "told \\"to who waits";\n', "name it"),
     ("words", "bench/planted.py", PY_HEAD + '"""Given to\nwho waits."""\n', "name it"),
     ("shellcheck", "tests/planted.sh", SH_HEAD + "rm -r $1/*\n", "SC2086"),

@@ -53,7 +53,7 @@ def texts(name, whole):
 def words(tree):
     """comments, pages and what programs say use the field's words"""
     lines, judged = [], 0
-    for name in tree.files("*.c", "*.h", "*.py", "*.md", "*.[1-9]", "*.sh", "*.yaml"):
+    for name in tree.files("*.c", "*.h", "*.py", "*.md", "*.[1-9]", "*.yaml"):
         if name.split("/")[0] not in FOLDERS and name not in PAGES:
             continue
         judged += 1
