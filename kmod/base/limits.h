@@ -284,7 +284,7 @@ s64 krc_publish_turn(const struct krc_charge *charge, u64 now, u64 most);
 void krc_publish_unturn(const struct krc_charge *charge);
 
 /**
- * krc_charge_payer() - The payer for which turns, READ slots and publications of a context are counted.
+ * krc_charge_payer() - The payer of turns, READ slots and publications of a context.
  * @charge: charge of the context.
  *
  * That is the user; but root's containers without a user namespace are one user, so root's

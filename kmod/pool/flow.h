@@ -233,7 +233,8 @@ int krc_flow_submit(struct krc_flow *flow, struct list_head *reqs, u32 *ret_inde
  * @req: request that its owner has.
  * @flow: flow it is for.
  *
- * krc_flow_submit() does it; a caller that fills requests in anyhow does it there, and saves a walk over them.
+ * krc_flow_submit() does it; a caller that fills requests in anyhow does it there, and saves a walk
+ * over them.
  * Context: any.
  */
 static inline void krc_req_renew(struct krc_req *req, struct krc_flow *flow)

@@ -472,9 +472,9 @@ class Default(Folder):
     def test_a_change_names_what_nothing_of_it_asks_for(self):
         (self.folder / "changed.toml").write_text(
             '[[rule]]\npaths = ["**"]\ntests = ["quick"]\nwhy = "all"\n')
-        result = self.run_test("--plan", "changed", "--since", "HEAD")
-        if "git" in result.stderr:
+        if not (pathlib.Path(RUN).parent / ".git").exists():
             self.skipTest("not a checkout")
+        result = self.run_test("--plan", "changed", "--since", "HEAD")
         # `quick` as well, where nothing is changed
         self.assertRegex(result.stdout, r"not asked for by what has changed: [\w, ]*\ba, b, c: ")
 
