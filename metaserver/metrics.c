@@ -243,7 +243,7 @@ static void ms_write_all(struct ms_writer *w, const struct ms_daemon *d)
 	ms_server_stats(d->server, &st);
 	ms_begin(w, "build_info", "gauge", "Always 1; the version is the label.");
 	w->sample(w, "", "version", KRC_VERSION, 1);
-	ms_one(w, "start_time_seconds", "gauge", "When this life of the server began.",
+	ms_one(w, "start_time_seconds", "gauge", "When this incarnation of the server began.",
 	       (double)st.started_unix_ms / 1e3);
 	ms_one(w, "serving", "gauge", "1 if clients can attach.", st.serving);
 	ms_one(w, "drained", "gauge", "1 if the operator keeps clients off.", st.drained);

@@ -44,7 +44,7 @@
  * @magic: KRP_DUMP_MAGIC.
  * @version: KRP_DUMP_VERSION.
  * @rsvd: zero.
- * @incarnation: life of the server that was read.
+ * @incarnation: of the server that was read.
  */
 struct krp_dump_head {
 	__le64 magic;

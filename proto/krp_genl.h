@@ -151,7 +151,7 @@ enum {
 	KRP_GENL_A_SERVER_STATE, /* u8: KRP_GENL_SERVER_* */
 	KRP_GENL_A_SERVER_ERROR, /* s32: negative errno of the last failure, 0 for none */
 	KRP_GENL_A_SERVER_REASON, /* string: text about it; absent if there is none */
-	KRP_GENL_A_SERVER_INCARNATION, /* u64: life of the server, 0 if never attached */
+	KRP_GENL_A_SERVER_INCARNATION, /* u64: incarnation of the server, 0 if never attached */
 	KRP_GENL_A_SERVER_LEASE_MS, /* u32: granted */
 	KRP_GENL_A_SERVER_PUBLISHED, /* u32: records of this port that it has */
 	KRP_GENL_A_SERVER_ATTACHES, /* u64: how often it was attached */
@@ -316,7 +316,7 @@ enum {
 	KRP_GENL_A_CONN_REPEATS, /* u32: messages, answers to large ones: come again, dropped */
 	KRP_GENL_A_CONN_GAPS, /* u32: messages dropped: others before them were missing */
 	KRP_GENL_A_CONN_BUSY, /* u32: messages dropped: this node had no room after all */
-	KRP_GENL_A_CONN_FOREIGN, /* u32: packets dropped: forged, late or of another life */
+	KRP_GENL_A_CONN_FOREIGN, /* u32: packets dropped: forged, late or of another generation */
 	KRP_GENL_A_CONN_CLIENT, /* u64: number of a client in the kernel, never used again */
 
 	__KRP_GENL_A_CONN_MAX,
@@ -337,7 +337,7 @@ enum {
 	KRP_GENL_A_MESSAGES_FAULTS, /* u64: of these, with an error */
 	KRP_GENL_A_MESSAGES_MALFORMED, /* u64: dropped: not as they must be */
 	KRP_GENL_A_MESSAGES_UNKNOWN, /* u64: dropped: of no connection that there is */
-	KRP_GENL_A_MESSAGES_FOREIGN, /* u64: dropped: forged, late or of another life */
+	KRP_GENL_A_MESSAGES_FOREIGN, /* u64: dropped: forged, late or of another generation */
 	KRP_GENL_A_MESSAGES_NO_MEMORY, /* u64: messages put off for lack of memory */
 	KRP_GENL_A_MESSAGES_OPENS, /* u64: requests to connect */
 	KRP_GENL_A_MESSAGES_OPENS_DROPPED, /* u64: of these, without an answer */

@@ -385,7 +385,7 @@ struct krp_shut {
  * @repeats: out: messages, and answers to large ones, that have come again; dropped.
  * @gaps: out: messages dropped because others before them were missing.
  * @busy: out: messages dropped because this node had no room, though it had said so.
- * @foreign: out: packets that were dropped as forged, late or of another life.
+ * @foreign: out: packets that were dropped as forged, late or of another generation.
  *
  * Returns 0, -EINVAL, -EBADFD (no setup, or no inbox), -ENOENT.
  */

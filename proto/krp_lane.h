@@ -42,8 +42,8 @@
  *
  * NAMES
  *   A lane is named by its requester: GID, generation, and a number that a requester never
- *   uses again in its life; of two REQUESTs for one index of the same two ports the later one
- *   has the larger number. The nonce is random and drawn for each number. All packets of a lane
+ *   uses again in its generation; of two REQUESTs for one index of the same two ports the later
+ *   one has the larger number. The nonce is random and drawn for each number. All packets of a lane
  *   carry number and nonce; KRP_LANE_REQUESTER says which end has sent it.
  *   ACCEPT decides the MTU, which is not larger than that of REQUEST.
  *
@@ -72,8 +72,8 @@
  *   to carry a cookie. So whoever does not receive what is sent to a record makes no lane in
  *   its name. The nonce guards all further packets: it is not guessed.
  *   What comes again (a host that records packets):
- *     REQUEST: to another life of the accepter: its peer_generation is wrong. To the same one:
- *     the number has been accepted; if the accepter has forgotten that, it wants a cookie
+ *     REQUEST: to another generation of the accepter: its peer_generation is wrong. To the same
+ *     one: the number has been accepted; if the accepter has forgotten that, it wants a cookie
  *     that is younger than its forgetting.
  *     CHALLENGE: a cookie that is not younger than the last one is dropped.
  *     ACCEPT, REFUSE, READY, HEARD, CLOSE, CLOSED: each is true for the whole life of the
@@ -82,9 +82,9 @@
  *
  * STATE FOR STRANGERS
  *   A cookie is a time of the accepter's clock, in ms, and a proof that it has computed from
- *   that time, the requester's GID and generation, and a secret of this life, by a keyed function
- *   that nobody else can compute (SipHash is one). It is sent to the record, and nothing is
- *   stored. It is good for KRP_LANE_COOKIE_MS. An accepter wants one
+ *   that time, the requester's GID and generation, and a secret of this generation, by a keyed
+ *   function that nobody else can compute (SipHash is one). It is sent to the record, and nothing
+ *   is stored. It is good for KRP_LANE_COOKIE_MS. An accepter wants one
  *     - always, if it has no cluster key,
  *     - from a port of whose numbers for this index it knows none, if it has ever forgotten
  *       any: younger than that,
@@ -93,11 +93,11 @@
  *   A flood of REQUESTs that no key proves costs a computation each, of which an accepter
  *   bounds the rate, and no memory.
  *
- * LIVES
- *   Each packet has the generations of both ends. A packet of an older life of the peer is
- *   dropped. One of a newer life, proved or found in the table, ends all lanes to the older one.
- *   One for another life of the receiver is dropped, but REQUEST is refused (KRP_LANE_STALE):
- *   its sender READs the record again.
+ * GENERATIONS
+ *   Each packet has the generations of both ends. A packet of an older generation of the peer is
+ *   dropped. One of a newer generation, proved or found in the table, ends all lanes to the older
+ *   one. One for another generation of the receiver is dropped, but REQUEST is refused
+ *   (KRP_LANE_STALE): its sender READs the record again.
  *
  * QUEUE PAIRS
  *   One that is given up goes to ERR, is drained, and then goes to RESET. Its number is not used
@@ -137,7 +137,7 @@
 #define KRP_LANE_REQUESTER 0x01U /* the sender has requested the lane; not in 2 to 4, always in 1 */
 
 /* krp_lane_packet.status of REFUSE */
-#define KRP_LANE_STALE 1 /* REQUEST is for another life of the node */
+#define KRP_LANE_STALE 1 /* REQUEST is for another generation of the node */
 #define KRP_LANE_BUSY 2 /* no room for one more, and none is idle; later there may be */
 #define KRP_LANE_INDEX 3 /* two ports have not so many lanes here */
 #define KRP_LANE_SHUT 4 /* the port goes down */

@@ -49,7 +49,7 @@ static inline int krp_lane_init(struct krp_lane *l, const struct krp_lane_conf *
  * krp_lane_request() - Request the lane.
  * @l: lane, NEW.
  * @now_ns: the clock.
- * @number: krp_lane_packet.lane, never used before by this node in this life.
+ * @number: krp_lane_packet.lane, never used before by this node in this generation.
  * @nonce: random, not zero.
  * @value: record of this node: of a port that makes lanes.
  *
@@ -178,7 +178,7 @@ static inline void krp_lane_drained(struct krp_lane *l, __u64 now_ns)
 /**
  * krp_lane_failed() - The lane is of no use any more.
  * @l: lane.
- * @err: why, a negative errno; %-ECONNRESET: the peer has another life, or has lost its end.
+ * @err: why, a negative errno; %-ECONNRESET: the peer has another generation, or has lost its end.
  *
  * Context: any.
  */
@@ -309,7 +309,7 @@ static inline int krp_lane_received(struct krp_lane *l, __u64 now_ns,
 		return 0;
 	}
 	if (l->state == KRP_LANE_ASKING) {
-		l->other_life = stale ? generation : 0;
+		l->other_generation = stale ? generation : 0;
 		krp_lane_answered(l, now_ns, p);
 		return 1;
 	}

@@ -190,7 +190,7 @@ struct krp_lane_todo {
  * @stamp: cookie, or 0.
  * @proof: likewise.
  * @value: record of this node, for REQUEST.
- * @other_life: generation that the peer has said it has, of KRP_LANE_STALE; else 0.
+ * @other_generation: generation that the peer has said it has, of KRP_LANE_STALE; else 0.
  * @retry_at_ns: when to say something again, or KRP_LANE_FOREVER_NS.
  * @pause_ns: pause after that.
  * @until_ns: DRAINING, RESTING: when that is over.
@@ -226,7 +226,7 @@ struct krp_lane {
 	__u64 stamp;
 	__u64 proof;
 	struct krp_value value;
-	__u64 other_life;
+	__u64 other_generation;
 	__u64 retry_at_ns;
 	__u64 pause_ns;
 	__u64 until_ns;

@@ -8,16 +8,16 @@
  *   The check, and a MAC if there are keys (krp_lane.h). Nothing is answered before that.
  *   Without keys: the look-up of its GID, if the record is not cached or differs. struct
  *   krp_listen_lookups bounds these for OPENs; lanes share it.
- *   A packet to the record: REFUSE, if it is for another life, or for an index that there is not
- *   here; CHALLENGE, if a cookie is wanted, and that is missing or old.
+ *   A packet to the record: REFUSE, if it is for another generation, or for an index that
+ *   there is not here; CHALLENGE, if a cookie is wanted, and that is missing or old.
  *   The end of what it replaces: a lane of the same index that the peer has lost, and all lanes
- *   to an older life of it. The REQUEST that is repeated meets room then.
+ *   to an older generation of it. The REQUEST that is repeated meets room then.
  *   A lane; or REFUSE, if there is no room and nothing that could be closed.
  *   A late one, a repeated one whose lane has ended, and one that crosses a REQUEST of this port
  *   that counts, are dropped.
  *
  * WHAT IS REMEMBERED OF PEERS
- *   For each port that has made a lane: its life, and the largest number by index, in struct
+ *   For each port that has made a lane: its generation, and the largest number by index, in struct
  *   krp_lanes_known. There is place for a fixed number of ports; the one that was used least
  *   recently goes. From then on a REQUEST for a port and an index of which no number is
  *   remembered needs a cookie that is younger than the last forgetting: all that it may have
@@ -124,7 +124,7 @@ struct krp_lanes_entry {
 /**
  * struct krp_lanes_known - What is remembered of a port.
  * @gid: it; zero: nothing.
- * @generation: of its life.
+ * @generation: of the port.
  * @floor: by index, the largest number that was accepted or is spent.
  * @used_ns: when it was used last.
  */
@@ -707,11 +707,12 @@ static inline enum krp_lanes_verdict krp_lanes_admit(struct krp_lanes *t, __u64 
 									  : KRP_LANES_CHALLENGE;
 }
 
-/** krp_lanes_life() - The newest life of a port that lanes are to, whoever asks a port having only a
- * record's word for it. @t: table. @gid: of the port. @ret_oldest: set: the oldest one, of which a
- * record was, too. Context: any. Return: its generation; 0: there is no lane.
+/** krp_lanes_newest_generation() - The newest generation of a port that lanes are to, whoever asks
+ * a port having only a record's word for it. @t: table. @gid: of the port. @ret_oldest: set: the
+ * oldest one, of which a record was, too. Context: any. Return: it; 0: there is no lane.
  */
-static inline __u64 krp_lanes_life(const struct krp_lanes *t, const __u8 *gid, __u64 *ret_oldest)
+static inline __u64 krp_lanes_newest_generation(const struct krp_lanes *t, const __u8 *gid,
+						__u64 *ret_oldest)
 {
 	const struct krp_lanes_entry *e;
 	__u64 newest = 0;
@@ -760,15 +761,16 @@ static inline enum krp_lanes_verdict krp_lanes_judge(struct krp_lanes *t, __u64 
 	verdict = krp_lanes_admit(t, now_ns, p, facts, ret_status);
 	if (verdict != KRP_LANES_ACCEPT)
 		return verdict;
-	if (krp_lanes_life(t, p->gid, &oldest) > generation && !KRP_MUTANT("takes older lives"))
+	if (krp_lanes_newest_generation(t, p->gid, &oldest) > generation &&
+	    !KRP_MUTANT("takes older generations"))
 		return KRP_LANES_DROP;
 	if (oldest < generation)
 		return KRP_LANES_REPLACE;
 	e = krp_lanes_find(t, p->gid, p->index);
 	asking = e && e->lane.state == KRP_LANE_ASKING;
-	/* of another life: the REQUEST comes again, and the one of this port is not answered */
+	/* of another generation: the REQUEST comes again, and that of this port is not answered */
 	if (asking && e->lane.ports.peer_generation != generation &&
-	    !KRP_MUTANT("takes older lives"))
+	    !KRP_MUTANT("takes older generations"))
 		return KRP_LANES_DROP;
 	if (asking && memcmp(t->gid, p->gid, KRP_GID_BYTES) < 0)
 		return KRP_LANES_DROP;
@@ -821,12 +823,12 @@ static inline struct krp_lanes_entry *krp_lanes_accept(struct krp_lanes *t, __u6
  * krp_lanes_replace() - End a lane that is in the way of a REQUEST.
  * @t: table.
  * @gid: of the port.
- * @generation: of its life.
- * @index: lane that ends also if it is to this life, unless it is ASKING, or ending already;
+ * @generation: of the port.
+ * @index: lane that ends also if it is to this generation, unless it is ASKING, or ending already;
  *	KRP_LANE_INDEXES: none.
  *
  * To be called until it says NULL. Also for a port of which the table says that it has another
- * life.
+ * generation.
  *
  * Context: any.
  * Return: a lane that has failed by that and is to be pulled, or NULL.

@@ -11,9 +11,9 @@
  *     these are under way, one a GID, and drops OPENs beyond; it keeps some for GIDs that it
  *     knows, and does not look up again for a while what it has just looked up, whatever that
  *     said: struct krp_listen_lookups.
- *     A packet to the record's target: REFUSE, if the OPEN is for another life, or CHALLENGE, if
- *     the pass is wrong. Both are shorter than the OPEN, so nobody makes a node flood another
- *     one.
+ *     A packet to the record's target: REFUSE, if the OPEN is for another generation, or
+ *     CHALLENGE, if the pass is wrong. Both are shorter than the OPEN, so nobody makes a node
+ *     flood another one.
  *     A packet: REFUSE, if it is known and over, if there is no such service, or if as many OPENs
  *     wait for the program, or the user has as much in its backlog, as may. No node gets
  *     the whole backlog of a service (krp_listen_room()).
@@ -114,7 +114,7 @@ static inline enum krp_listen_verdict krp_listen_judge(const struct krp_message 
 	    record->dct.ud_qpn != open->value.dct.ud_qpn)
 		return facts->fresh ? KRP_LISTEN_DROP : KRP_LISTEN_LOOK_UP;
 	if (krp_le64_to_cpu(open->peer_generation) != facts->generation &&
-	    !KRP_MUTANT("open for another life")) {
+	    !KRP_MUTANT("open for another generation")) {
 		*ret_status = KRP_REFUSE_STALE;
 		return KRP_LISTEN_REFUSE;
 	}

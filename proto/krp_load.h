@@ -34,7 +34,7 @@
  *
  * GOING ON FROM AN OLDER COPY
  *   Segments are only ever appended, and a directory only ever doubles in one
- *   life of a server. So a copy of the same incarnation saves reading again the
+ *   incarnation of a server. So a copy of the same incarnation saves reading again the
  *   segments it has, and the whole directory: a deeper one is made of the
  *   shallower copy, and look-ups repair its entries as they meet them.
  *
@@ -71,7 +71,7 @@ enum krp_load_stage {
  * @map: map being filled, memory of the caller, or NULL.
  * @old: map to go on from, or NULL.
  * @root_addr: where the root is.
- * @incarnation: life of the server that is expected, host order.
+ * @incarnation: of the server, as it is expected, host order.
  * @at: first segment or directory entry that is not there yet.
  * @bytes: bytes fed so far.
  * @root_rkey: remote key of the root.
@@ -102,7 +102,7 @@ struct krp_load {
  * @load: state to set up; what it held is forgotten, not given back.
  * @root_addr: where the root is.
  * @root_rkey: its remote key.
- * @incarnation: life of the server as its messages say, host order.
+ * @incarnation: of the server, as its messages say, host order.
  * @chunk_bytes: longest READ to ask for, at least sizeof(struct krp_root).
  * @depth_max: deepest directory to accept, 0 to KRP_DEPTH_MAX.
  * @old: map to go on from, or NULL to read all; one of another incarnation is

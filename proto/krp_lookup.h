@@ -40,7 +40,7 @@
 
 /**
  * struct krp_map - A reader's copy of root, segments and directory.
- * @incarnation: life of the server, host order like all numbers here.
+ * @incarnation: of the server, host order like all numbers here.
  * @salt: seed of the hash of keys.
  * @dir_addr: remote address of the directory.
  * @segments_addr: remote address of the array of segments.

@@ -41,13 +41,13 @@
  *      guessed.
  *   2. Pass. An OPEN carries nothing yet that only its sender could know. The receiver looks
  *      the opener's address up in the table - never in the OPEN - and sends a pass there: a
- *      number that the receiver computes from a secret of this life of its own and from the
+ *      number that the receiver computes from a secret of its own generation and from the
  *      opener's GID and generation by a keyed function that nobody else can compute (SipHash
  *      is one). The opener comes again with the pass. Nothing is stored meanwhile, so a flood
  *      of OPENs costs no memory, and the answer is shorter than the question. A pass is valid
  *      for all connections of the two nodes as long as both live, so it is one round trip at
  *      their first contact; all later OPENs are delivered as they come.
- *      Without a valid pass the receiver does nothing else about an OPEN for this life of its own.
+ *      Without a valid pass the receiver does nothing else about an OPEN for its own generation.
  *   3. The record in an OPEN is a hint: it tells the receiver whether what it has cached of
  *      the opener is still right. If they differ in generation, target or key it READs the
  *      table again; if they differ still, the OPEN is dropped.
@@ -59,10 +59,10 @@
  *   A host that can answer for another's address on the fabric, or that sees or changes packets,
  *   is not kept out, as everywhere in krcore.
  *
- * LIVES
+ * GENERATIONS
  *   Each header has the generation of its sender, OPEN also that of the node it is for. An end
  *   whose peer has another generation than at OPEN has lost the connection. An OPEN for another
- *   life of the receiver is refused (KRP_REFUSE_STALE): the life that is gone may have
+ *   generation of the receiver is refused (KRP_REFUSE_STALE): the one that is gone may have
  *   delivered it.
  *   An opener repeats its OPEN, for KRP_MESSAGE_OPEN_MS at most, until it is answered. The
  *   other end knows an OPEN again by GID, queue and tag of the opener. It goes on doing so
@@ -155,7 +155,7 @@
 #define KRP_REFUSE_SERVICE 1 /* nobody listens there */
 #define KRP_REFUSE_BACKLOG 2 /* as many wait to be accepted as may */
 #define KRP_REFUSE_PROGRAM 3 /* the program does not want it */
-#define KRP_REFUSE_STALE 4 /* OPEN is for another life of the node */
+#define KRP_REFUSE_STALE 4 /* OPEN is for another generation of the node */
 #define KRP_REFUSE_UNKNOWN 5 /* there is no such connection, or not any more */
 #define KRP_REFUSE_ABORT 6 /* the program has ended the connection, or has ended */
 #define KRP_REFUSE_BROKEN 7 /* the receiver of this has broken a rule */
@@ -212,7 +212,7 @@ struct krp_message {
  * @value: that record, krp_kind_port(); a hint, see WHO IT IS FROM.
  * @tag: of the connection at the sender, not zero.
  * @pass: what CHALLENGE said, 0: none yet.
- * @peer_generation: life of the receiver that it is for.
+ * @peer_generation: of the receiver that it is for.
  * @user_len: bytes of @user in use.
  * @rsvd: zero.
  * @user: anything; zero past @user_len.
@@ -584,7 +584,7 @@ static inline enum krp_message_field krp_message_check_numbers(const struct krp_
 			return seq ? KRP_MESSAGE_BAD_SEQ : KRP_MESSAGE_BAD_ACK;
 		return m->msgs || m->units ? KRP_MESSAGE_BAD_GRANT : KRP_MESSAGE_OK;
 	}
-	/* numbers do not come to their end in any life of a node: far ones are forged */
+	/* numbers do not come to their end in any generation of a node: far ones are forged */
 	if (!seq || seq >> 62 || (m->type == KRP_MESSAGE_OPEN && seq != 1))
 		return KRP_MESSAGE_BAD_SEQ;
 	if (!ack || ack >> 62 || (m->type == KRP_MESSAGE_OPEN && ack != 1))

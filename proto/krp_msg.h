@@ -95,9 +95,9 @@
  *
  * OWNERSHIP
  *   An owner is (HELLO.owner, GID of the connection, HELLO.generation): one of the
- *   kinds of publishers of a node, at one of its addresses, in one life. HELLO.owner
- *   alone proves nothing, for anybody may write it: what is a client's follows from
- *   where it connects from. All records of an owner share one lease, which each of its
+ *   kinds of publishers of a node, at one of its addresses, in one generation.
+ *   HELLO.owner alone proves nothing, for anybody may write it: what is a client's
+ *   follows from where it connects from. All records of an owner share one lease, which each of its
  *   PUBLISH and RENEW extends; nobody else's does.
  *   The same owner may publish the same key again. A newer generation of it takes a
  *   record over; an older one is refused with KRP_ST_STALE_GENERATION. Another
@@ -129,7 +129,7 @@
  *   lease was over.
  *
  * RESTART
- *   Each life of a server has a new random incarnation, in every header it
+ *   Each run of a server has a new random incarnation, in every header it
  *   sends. A client that sees its connection break attaches again; if the
  *   incarnation is new, it publishes all its records again.
  *   Until they have had the time to do so a server is settling: it says for how
@@ -253,7 +253,7 @@
  * @xid: chosen by the requester, given back in the answer; 0 in NOTIFY.
  * @status: KRP_ST_*; 0 in requests.
  * @rsvd: zero.
- * @incarnation: life of the server that sends; 0 from a client.
+ * @incarnation: of the server that sends; 0 from a client.
  * @rsvd2: zero.
  */
 struct krp_msg_hdr {
@@ -676,7 +676,7 @@ static inline int krp_status_errno(unsigned int status)
  * @type: KRP_MSG_*.
  * @xid: request number.
  * @status: KRP_ST_*.
- * @incarnation: life of the server, 0 from a client.
+ * @incarnation: of the server, 0 from a client.
  *
  * Context: any.
  */

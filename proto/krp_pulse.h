@@ -86,11 +86,11 @@ static inline int krp_pulse_due(const struct krp_pulse *p, __u64 now_ms)
  * krp_pulse_feed() - Judge the root that a look brought.
  * @p: state.
  * @root: bytes as a READ brought them; never trusted.
- * @incarnation: life of the server the reader is attached to, host order.
+ * @incarnation: of the server the reader is attached to, host order.
  * @now_ms: the reader's clock when the READ was posted.
  *
  * Context: any; takes no lock.
- * Return: 0; %-EAGAIN if the root is torn: READ again; %-ESTALE if it is of another life.
+ * Return: 0; %-EAGAIN if the root is torn: READ again; %-ESTALE if it is of another incarnation.
  */
 static inline int krp_pulse_feed(struct krp_pulse *p, const struct krp_root *root,
 				 __u64 incarnation, __u64 now_ms)

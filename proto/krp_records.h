@@ -151,7 +151,7 @@ enum krp_at {
  * @link: in krp_peer.list[@state].
  * @rec: the record.
  * @answered: version of the last answer.
- * @incarnation: life of the server that issued @token; 0: there is none.
+ * @incarnation: of the server that issued @token; 0: there is none.
  * @answer: that answer, 0 or a negative errno as the server sent it.
  * @err: last refusal since the record changed; 0 once it is acknowledged.
  * @state: enum krp_at.
@@ -207,7 +207,7 @@ struct krp_record {
  * @list: its records by state; none of KRP_AT_NEVER.
  * @count: lengths of @list.
  * @live: of these, those that are not withdrawn.
- * @incarnation: life of the server at the last attach; 0: never attached.
+ * @incarnation: of the server at the last attach; 0: never attached.
  * @lease_ms: lease it granted last.
  * @index: position in krp_publisher.peer and krp_record.at.
  * @leaving: everything is being withdrawn from it.
@@ -869,7 +869,7 @@ static inline void krp_records_release(struct krp_publisher *p, const __u8 *gid,
 /**
  * krp_record_token() - The token that permits withdrawing a record from another address.
  * @rec: record.
- * @incarnation: life of the server that is to take it.
+ * @incarnation: of the server that is to take it.
  * @ret_token: KRP_TOKEN_BYTES; zero if there is none.
  *
  * Context: any.

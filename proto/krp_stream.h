@@ -40,7 +40,7 @@
  *   have come before, and are acknowledged again; larger ones are dropped, and the gap is
  *   reported. A message has ended for its sender when it is acknowledged: the peer's kernel has
  *   it. If the connection dies before, the message may or may not have arrived.
- *   An OPEN is never repeated to another life of the receiver, nor longer than the receiver
+ *   An OPEN is never repeated to another generation of the receiver, nor longer than the receiver
  *   knows it again. One that was refused counts as such a connection: if an earlier copy of
  *   it arrives later, its message may be delivered after all.
  *
@@ -89,10 +89,10 @@
  * DEATH
  *   Of the peer: another generation in its record (krp_stream_lost()), REFUSE, silence. Every
  *   message that was not acknowledged ends with the error, each once; announced memory
- *   is released at once if the table says that the peer has another life, else when no READ can
- *   come any more (LARGE MESSAGES in krp_message.h). What a dead end still says is REFUSE, which
- *   keeps no lease alive, so that a peer cannot put that moment off. READs of this end from the
- *   peer end by krp_stream_fetched() before the machine is GONE.
+ *   is released at once if the table says that the peer has another generation, else when no READ
+ *   can come any more (LARGE MESSAGES in krp_message.h). What a dead end still says is REFUSE,
+ *   which keeps no lease alive, so that a peer cannot put that moment off. READs of this end from
+ *   the peer end by krp_stream_fetched() before the machine is GONE.
  *
  * Note: Source - go-back-N and delayed acknowledgements as in TCP (RFC 9293, RFC 1122 4.2.3.2);
  * the quarter after UCX's rc transport, whose deadlock of acknowledgements and READs (UCX
@@ -150,7 +150,7 @@ static inline int krp_stream_init(struct krp_stream *s, const struct krp_stream_
  * @now_ns: the clock.
  * @src: number of this queue.
  * @service: of the peer.
- * @open: complete; with the pass for this life of the peer, if one is known.
+ * @open: complete; with the pass for this generation of the peer, if one is known.
  * @first: first message, or NULL; not a large one.
  *
  * Context: any.
@@ -294,7 +294,7 @@ static inline void krp_stream_lost(struct krp_stream *s, __u64 now_ns, int err, 
 	if (generation && generation == s->peer_generation)
 		return;
 	if (s->state == KRP_STREAM_DEAD && generation)
-		s->other_life = 1; /* nothing READs what is held any more */
+		s->other_generation = 1; /* nothing READs what is held any more */
 	krp_stream_die(s, now_ns, err, !!generation);
 }
 

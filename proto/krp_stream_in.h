@@ -36,15 +36,15 @@ static inline int krp_stream_mine(const struct krp_stream *s, const struct krp_m
 
 	if (s->state != KRP_STREAM_OPENING && !krp_stream_live(s->state))
 		return 0;
-	/* the peer does not know the connection any more, so its queue and life may be others */
+	/* the peer does not know the connection any more: its queue and generation may be others */
 	if (m->type == KRP_MESSAGE_REFUSE && m->flags & KRP_MESSAGE_ECHO)
 		return s->peer_tag && tag == s->peer_tag && krp_stream_ends(s, m);
 	if (tag != s->tag || (m->type == KRP_MESSAGE_REFUSE && !krp_stream_ends(s, m)))
 		return 0;
 	if (s->state == KRP_STREAM_OPENING && m->type == KRP_MESSAGE_REFUSE)
-		return 1; /* KRP_REFUSE_STALE is another life's */
+		return 1; /* KRP_REFUSE_STALE is another generation's */
 	if (krp_le64_to_cpu(m->generation) != s->peer_generation &&
-	    !KRP_MUTANT("open for another life"))
+	    !KRP_MUTANT("open for another generation"))
 		return 0;
 	if (s->state == KRP_STREAM_OPENING)
 		return m->type == KRP_MESSAGE_CHALLENGE || m->type == KRP_MESSAGE_ACCEPT;
@@ -92,7 +92,7 @@ static inline void krp_stream_refused(struct krp_stream *s, __u64 now_ns,
 		s->tx.una = s->tx.next;
 		return;
 	}
-	/* whoever says of itself to be another life may READ on: only the table is believed */
+	/* what says of itself to be another generation may READ on: only the table is believed */
 	krp_stream_die(s, now_ns, krp_refuse_errno(status), 0);
 }
 

@@ -64,7 +64,7 @@ static inline __u64 krp_stream_hold_ns(const struct krp_stream *s)
 {
 	__u64 ms = s->conf->lease_ms + 2ULL * s->conf->margin_ms;
 
-	if (s->other_life)
+	if (s->other_generation)
 		return 0;
 	if (s->posting)
 		return KRP_STREAM_FOREVER_NS;
@@ -76,18 +76,18 @@ static inline __u64 krp_stream_hold_ns(const struct krp_stream *s)
  * @s: connection.
  * @now_ns: the clock.
  * @err: negative errno.
- * @other_life: the peer has another generation.
+ * @other_generation: the peer has another generation.
  *
  * Context: any.
  */
-static inline void krp_stream_die(struct krp_stream *s, __u64 now_ns, int err, int other_life)
+static inline void krp_stream_die(struct krp_stream *s, __u64 now_ns, int err, int other_generation)
 {
 	__u32 i;
 
 	if (!krp_stream_enter(s, KRP_STREAM_DEAD))
 		return;
 	s->error = err;
-	s->other_life = (__u8) !!other_life;
+	s->other_generation = (__u8) !!other_generation;
 	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++) {
 		struct krp_hold *h = &s->hold[i];
 		struct krp_fetch *f = &s->fetch[i];

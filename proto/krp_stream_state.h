@@ -60,7 +60,7 @@ enum krp_stream_state {
  * @KRP_STREAM_SEND: SEND todo.bytes of todo.packet, and behind them todo.payload bytes of the
  *	message that todo.cookie names.
  * @KRP_STREAM_OPENED: ACCEPT has come; stream.accept has what the peer's program says.
- * @KRP_STREAM_PASS: keep todo.number as the pass for all further OPENs to this life of the node.
+ * @KRP_STREAM_PASS: keep todo.number as the pass for further OPENs to this generation of the node.
  * @KRP_STREAM_COMPLETE: a message has ended: the peer has it (todo.err 0), or the connection
  *	has died and it may or may not have it.
  * @KRP_STREAM_RELEASE: an announced message has ended as todo.err says, and its memory is free.
@@ -413,7 +413,7 @@ struct krp_stream_dropped {
  * @state: enum krp_stream_state.
  * @opener: this end has opened it.
  * @confirmed: the peer has shown that it knows @tag.
- * @other_life: DEAD: because the peer has another generation.
+ * @other_generation: DEAD: because the peer has another generation.
  * @error: why it is DEAD.
  * @tag: what headers to this end carry.
  * @peer_tag: what headers to the peer carry; 0: not known yet.
@@ -445,7 +445,7 @@ struct krp_stream {
 	__u8 state;
 	__u8 opener;
 	__u8 confirmed;
-	__u8 other_life;
+	__u8 other_generation;
 	int error;
 	__u64 tag;
 	__u64 peer_tag;

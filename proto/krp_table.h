@@ -53,7 +53,7 @@
  * WHAT A READER MUST CHECK (krp_bucket_verdict())
  *   1. sum      XXH64 of bytes 8..255, seeded with incarnation and bucket
  *               number: the bytes are one whole write of this very bucket in
- *               this life of the server. A READ promises no order in which it
+ *               this incarnation of the server. A READ promises no order in which it
  *               samples memory, so versions at both ends would prove nothing
  *               (Ziegler et al., PACMMOD 2023); a sum over all bytes does.
  *   2. state    LIVE, pads zero, at most three records.
@@ -211,7 +211,7 @@ struct krp_value {
 /**
  * struct krp_bucket - The unit of a look-up: one READ.
  * @sum: krp_bucket_sum() over all that follows.
- * @incarnation: life of the server that wrote it.
+ * @incarnation: of the server that wrote it.
  * @prefix: top @depth bits of the hash of every key that can be here.
  * @seed: seed of the page.
  * @depth: bits of @prefix, 0 to KRP_DEPTH_MAX.
@@ -398,12 +398,12 @@ static inline unsigned int krp_bucket_index(__u64 hash, __u16 seed)
 /**
  * krp_bucket_sum() - Checksum of a bucket.
  * @b: the bucket.
- * @incarnation: life of the server, host order.
+ * @incarnation: of the server, host order.
  * @page: page number, over all segments.
  * @index: bucket of the page.
  *
  * Context: any.
- * Return: the sum that a whole bucket of that place and life carries.
+ * Return: the sum that a whole bucket of that place and incarnation carries.
  */
 static inline __u64 krp_bucket_sum(const struct krp_bucket *b, __u64 incarnation, __u32 page,
 				   unsigned int index)
@@ -417,7 +417,7 @@ static inline __u64 krp_bucket_sum(const struct krp_bucket *b, __u64 incarnation
 /**
  * krp_bucket_whole() - Whether the bytes are one whole write of that bucket.
  * @b: bytes as a READ brought them.
- * @incarnation: life of the server the reader is attached to.
+ * @incarnation: of the server the reader is attached to.
  * @page: page they were read from.
  * @index: bucket they were read from.
  *
@@ -466,7 +466,7 @@ static inline int krp_bucket_find(const struct krp_bucket *b, const struct krp_k
 /**
  * krp_bucket_verdict() - The reader's test: what do these bytes say of a key?
  * @b: 256 bytes as a READ brought them; never trusted.
- * @incarnation: life of the server the reader is attached to.
+ * @incarnation: of the server the reader is attached to.
  * @page: page the READ addressed.
  * @index: bucket the READ addressed, 0 to 7.
  * @hash: krp_key_hash() of @key.
@@ -507,7 +507,7 @@ static inline enum krp_verdict krp_bucket_verdict(const struct krp_bucket *b, __
  * krp_segment_check() - Check word of a segment entry.
  * @seg: the entry; its check field does not count.
  * @nr: its position in the array.
- * @incarnation: life of the server.
+ * @incarnation: of the server.
  *
  * Context: any.
  * Return: the word, host order.

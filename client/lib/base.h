@@ -103,7 +103,7 @@ int krl_error(int err, const char *format, ...) __attribute__((format(printf, 2,
  * krl_error_const() - Set the calling thread's error text without formatting: for paths that fail
  * often.
  * @err: negative errno.
- * @text: kept by pointer: of static life.
+ * @text: kept by pointer: of static lifetime.
  *
  * Any thread.
  * Return: @err.

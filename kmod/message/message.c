@@ -360,7 +360,7 @@ static void krc_messages_kill(struct krc_stream *st)
 static void krc_messages_bury(struct krc_stream *st)
 {
 	spin_lock_bh(&st->lock);
-	st->s.other_life = 1; /* nobody is there whom announced memory could be held for */
+	st->s.other_generation = 1; /* nobody is there whom announced memory could be held for */
 	krc_stream_pull(st);
 	spin_unlock_bh(&st->lock);
 	krc_stream_run(st);

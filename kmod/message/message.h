@@ -139,7 +139,8 @@ void krc_messages_on_fatal(void *target_owner);
  * @faults: received with an error.
  * @malformed: dropped by krp_message_check().
  * @unknown: for a queue that is not there.
- * @foreign: dropped because they were not their connection's: forged, late or of another life.
+ * @foreign: dropped because they were not their connection's: forged, late or of another
+ *	generation.
  * @opens: OPENs of no known connection.
  * @opens_dropped: of these, without an answer.
  * @challenges: sent.

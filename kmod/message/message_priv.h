@@ -79,7 +79,7 @@ enum krc_message_count {
  * @node: in krc_messages.known.passes.
  * @list: in krc_messages.known.passes_old, the oldest first.
  * @gid: GID of the node.
- * @generation: its life.
+ * @generation: of the node.
  * @pass: the pass.
  */
 struct krc_pass {
@@ -878,7 +878,7 @@ void krc_tombstones_free(struct krc_messages *m, bool all);
  * krc_pass_of() - The pass that an OPEN of a node must have.
  * @m: messages.
  * @gid: GID of the node.
- * @generation: its life.
+ * @generation: of the node.
  *
  * Context: any.
  * Return: the pass, not zero.
@@ -889,7 +889,7 @@ u64 krc_pass_of(const struct krc_messages *m, const u8 *gid, u64 generation);
  * krc_pass_keep() - Remember what a node has said that OPENs must have.
  * @m: messages.
  * @gid: GID of the node.
- * @generation: its life.
+ * @generation: of the node.
  * @pass: what it has said.
  *
  * Context: may sleep.
@@ -900,7 +900,7 @@ void krc_pass_keep(struct krc_messages *m, const u8 *gid, u64 generation, u64 pa
  * krc_pass_get() - What krc_pass_keep() remembers.
  * @m: messages.
  * @gid: GID of the node.
- * @generation: its life.
+ * @generation: of the node.
  *
  * Context: any but hard interrupts.
  * Return: the pass, or 0.

@@ -5,7 +5,7 @@
  * Faults of SENDs are losses to the machine. After one that says nothing of the peer, such as a
  * reset of the channel, all that is not acknowledged is sent again at once. After one that does (no
  * answer, no receive buffer, no such target) only the machine's own questions follow, in growing
- * pauses, until the peer answers, is silent for too long, or its record shows another life.
+ * pauses, until the peer answers, is silent for too long, or its record shows another generation.
  * Locking: see message_priv.h.
  */
 #include <linux/jiffies.h>
@@ -488,7 +488,7 @@ static void krc_stream_repair(struct krc_stream *st)
 	spin_unlock_bh(&st->lock);
 }
 
-/* The peer's target has not answered, or is not there: is there another life of it? */
+/* The peer's target has not answered, or is not there: is there another generation of it? */
 static void krc_stream_check(struct krc_stream *st)
 {
 	const struct krc_message_records *records = &st->m->records;

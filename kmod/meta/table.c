@@ -226,6 +226,6 @@ int krc_meta_table_pulse(struct krc_meta_conn *conn, struct krc_meta_query *q,
 	spin_unlock(&conn->table.lock);
 	if (err != -ESTALE)
 		return !err;
-	krc_meta_conn_fail(conn, err, "the root is of another life of the server");
+	krc_meta_conn_fail(conn, err, "the root is of another incarnation of the server");
 	return -ENOTCONN;
 }

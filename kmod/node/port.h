@@ -178,7 +178,7 @@ int krc_port_messages_possible(struct krc_port *port);
 
 /**
  * krc_port_disbelieve() - Forget the record by which a connection was opened that has died, if it may be
- * that of an earlier life of the peer.
+ * that of an earlier generation of the peer.
  * @port: port.
  * @stream: connection.
  * @err: of what it has died: -ESTALE, -ETIMEDOUT and -ECONNREFUSED make the record doubtful.

@@ -480,7 +480,7 @@ struct krc_net *krc_net_create(struct kunit *test)
 		net->at[i].lid = i + 1;
 		net->at[i].key = 0x6b6579;
 		net->at[i].knows = true;
-		/* lives of earlier tests are over */
+		/* generations of earlier tests are over */
 		net->at[i].generation = ktime_get_boottime_ns();
 		net->at[i].gid[0] = 0xfe;
 		net->at[i].gid[KRP_GID_BYTES - 1] = i + 1;

@@ -239,7 +239,7 @@ struct krc_net *krc_net_create(struct kunit *test);
 void krc_net_destroy(struct krc_net *net);
 
 /**
- * krc_net_up() - Bring a node up, in a life of its own, and have the table say so.
+ * krc_net_up() - Bring a node up, in a generation of its own, and have the table say so.
  * @net: network.
  * @at: place of the node, which is down.
  *

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * KUnit: how lanes are made between ports: packets that are lost, doubled, forged, late or too many,
- * both ends at once, lives of nodes, queue pairs that fail, the bounds of a port, and its end.
+ * both ends at once, generations of nodes, queue pairs that fail, bounds of a port, and its end.
  * drive.c, shake.c and connect.c run as they are, on devices in memory (krc_lane_net.h).
  * Locking: none; a test runs alone, beside the work items of its nodes.
  */
@@ -129,7 +129,7 @@ static void krc_test_both_at_once(struct kunit *test)
 	}
 }
 
-/* A port that was made anew, in the same life, asks; what this end has asked went to where it was. */
+/* A port made anew, in the same generation, asks; what this end has asked went to where it was. */
 static void krc_test_both_at_once_by_an_old_record(struct kunit *test)
 {
 	struct krc_net *net = test->priv;
@@ -210,7 +210,7 @@ static void krc_test_a_silent_peer(struct kunit *test)
 	krc_net_has(net, 0);
 }
 
-static void krc_test_a_record_of_another_life(struct kunit *test)
+static void krc_test_a_record_of_another_generation(struct kunit *test)
 {
 	struct krc_net *net = test->priv;
 	struct krc_lane_peer peer;
@@ -230,7 +230,7 @@ static void krc_test_a_record_of_another_life(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_net_sent(net, KRP_LANE_REQUEST), sent);
 }
 
-/* Node 1 goes without a word, and comes back in another life. */
+/* Node 1 goes without a word, and comes back in another generation. */
 static void krc_test_comes_back(struct krc_net *net)
 {
 	krc_test_fate(net, krc_test_none_comes);
@@ -239,7 +239,7 @@ static void krc_test_comes_back(struct krc_net *net)
 	krc_net_up(net, 1);
 }
 
-/* Three lanes of node 0 to node 1, by holders 0 to 2, whose life is over; there is place for a fourth. */
+/* Three lanes, by holders 0 to 2, to an older generation of node 1; there is place for a fourth. */
 static void krc_test_outlived(struct krc_net *net)
 {
 	static const u8 indexes[] = { 0, 1, KRC_LANE_MESSAGES };
@@ -263,19 +263,19 @@ static void krc_test_all_outlived_end(struct krc_net *net)
 	krc_test_wait(net->test, krc_net_active(net, 0) == krc_net_active(net, 1));
 }
 
-static void krc_test_a_peer_comes_back_in_another_life(struct kunit *test)
+static void krc_test_a_peer_comes_back_in_another_generation(struct kunit *test)
 {
 	struct krc_net *net = test->priv;
 
 	krc_test_outlived(net);
-	/* by another lane it says itself that it has another life */
+	/* by another lane it says itself that it has another generation */
 	krc_net_want(net, 3, 1, 0, KRC_LANE_PROBES);
 	krc_net_has(net, 3);
 	krc_test_all_outlived_end(net);
 }
 
-/* Whoever makes a lane to the new life hears of it in the hand-shake: all of the old one end at once. */
-static void krc_test_a_new_life_answers(struct kunit *test)
+/* A maker of a lane to the new generation hears of it in the hand-shake: all of the old one end. */
+static void krc_test_a_new_generation_answers(struct kunit *test)
 {
 	struct krc_net *net = test->priv;
 
@@ -287,7 +287,7 @@ static void krc_test_a_new_life_answers(struct kunit *test)
 }
 
 /* So does whoever asks for a lane to the old one. */
-static void krc_test_a_new_life_refuses(struct kunit *test)
+static void krc_test_a_new_generation_refuses(struct kunit *test)
 {
 	struct krc_net *net = test->priv;
 	struct krc_lane_peer old, peer;
@@ -303,7 +303,7 @@ static void krc_test_a_new_life_refuses(struct kunit *test)
 }
 
 /* Without keys the table has to say so, too. */
-static void krc_test_a_new_life_without_keys(struct kunit *test)
+static void krc_test_a_new_generation_without_keys(struct kunit *test)
 {
 	struct krc_net *net = test->priv;
 	u32 i;
@@ -324,7 +324,7 @@ static void krc_test_a_new_life_without_keys(struct kunit *test)
 	krc_test_all_outlived_end(net);
 }
 
-/* Whoever publishes something at the address of a node, as of a later life, ends no lane to it. */
+/* A record at the address of a node that says a later generation ends no lane to it. */
 static void krc_test_a_record_is_wrong(struct kunit *test)
 {
 	struct krc_net *net = test->priv;
@@ -916,11 +916,11 @@ static struct kunit_case krc_lanes_drive_cases[] = {
 	KUNIT_CASE(krc_test_a_key_comes_during_a_look_up),
 	KUNIT_CASE(krc_test_a_port_reaches_itself),
 	KUNIT_CASE(krc_test_a_silent_peer),
-	KUNIT_CASE(krc_test_a_record_of_another_life),
-	KUNIT_CASE(krc_test_a_peer_comes_back_in_another_life),
-	KUNIT_CASE(krc_test_a_new_life_answers),
-	KUNIT_CASE(krc_test_a_new_life_refuses),
-	KUNIT_CASE(krc_test_a_new_life_without_keys),
+	KUNIT_CASE(krc_test_a_record_of_another_generation),
+	KUNIT_CASE(krc_test_a_peer_comes_back_in_another_generation),
+	KUNIT_CASE(krc_test_a_new_generation_answers),
+	KUNIT_CASE(krc_test_a_new_generation_refuses),
+	KUNIT_CASE(krc_test_a_new_generation_without_keys),
 	KUNIT_CASE(krc_test_a_record_is_wrong),
 	KUNIT_CASE(krc_test_another_key_makes_no_lane),
 	KUNIT_CASE(krc_test_what_was_recorded_does_nothing),

@@ -2,7 +2,7 @@
 /*
  * KUnit: the lanes of one port among 1000 nodes that come and go, by simulation of its table
  * (krp_lanes.h) with the bounds of a port, in a time of the test's own: packets arrive, get
- * lost, and nodes end without a word and come back in another life.
+ * lost, and nodes end without a word and come back in another generation.
  *
  * The hub's own users ask for lanes to nodes that are drawn, and nodes ask the hub for some. At all
  * times the bounds hold and the counts are those of what there is; what closes is the least recently
@@ -36,7 +36,7 @@
  * @known: what it remembers.
  * @users: payer of its own lanes.
  * @gid: of its port.
- * @generation: its life.
+ * @generation: of the node.
  * @wants: step since which it asks the hub for a lane; 0: it does not.
  * @wanted: step since which a user of the hub wants a lane to it; 0: nobody does.
  * @user: that user.
@@ -81,7 +81,7 @@ struct krc_many_node {
  * @served: how often somebody has got one.
  * @longest: steps that somebody waited at most.
  * @most: lanes at once.
- * @gone: lives that have ended.
+ * @gone: generations that have ended.
  * @alone: lanes that the first user had at most.
  */
 struct krc_many {
@@ -356,7 +356,7 @@ static void krc_many_hub_wants(struct krc_many *m, struct krc_many_node *n)
 {
 	struct krp_lanes_entry *e = krp_lanes_find(&m->hub, n->gid, 0), *old;
 
-	if (e && e->lane.ports.peer_generation < n->generation) { /* it has heard of another life */
+	if (e && e->lane.ports.peer_generation < n->generation) { /* it has heard of another one */
 		while ((old = krp_lanes_replace(&m->hub, n->gid, n->generation, KRP_LANE_INDEXES)))
 			krc_many_pull(m, &m->hub, old);
 		return;
@@ -420,7 +420,7 @@ static void krc_many_work_hub(struct krc_many *m)
 	}
 }
 
-/* Somebody wants something, or a node goes and comes back in another life. */
+/* Somebody wants something, or a node goes and comes back in another generation. */
 static void krc_many_events(struct krc_many *m)
 {
 	struct krc_many_node *n = &m->node[krc_many_draw(m, KRC_MANY_NODES)];
@@ -536,7 +536,7 @@ static void krc_test_nodes_that_come_and_go(struct kunit *test)
 	for (i = 0; i < KRC_MANY_NODES; i++)
 		left += !!m->node[i].wants + !!m->node[i].wanted;
 	kunit_info(test,
-		   "%u asked, %u served, %u lives, at most %u lanes and %u steps, %llu closed\n",
+		   "%u asked, %u served, %u gone, at most %u lanes and %u steps, %llu closed\n",
 		   m->asked, m->served, m->gone, m->most, m->longest, m->hub.closed);
 	KUNIT_EXPECT_EQ(test, left, 0);
 	KUNIT_EXPECT_EQ(test, m->served, m->asked);

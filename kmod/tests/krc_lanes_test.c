@@ -12,7 +12,7 @@
 #include "hw/verbs/lanes_priv.h"
 
 #define KRC_TEST_HOLDERS 20
-#define KRC_TEST_LIFE 7
+#define KRC_TEST_GENERATION 7
 
 /**
  * struct krc_test_holder - Somebody who wants a lane.
@@ -103,9 +103,10 @@ static const struct krp_lanes_conf krc_test_conf = {
 static void krc_test_make(struct kunit *test, struct krc_test_lanes *all)
 {
 	struct krp_value value = { .generation = cpu_to_le64(3), .kind = KRP_KIND_LANE };
-	struct krp_lane_ports ports = {
-		.generation = 3, .peer_generation = KRC_TEST_LIFE, .mtu = 3, .max_rd_atomic = 1
-	};
+	struct krp_lane_ports ports = { .generation = 3,
+					.peer_generation = KRC_TEST_GENERATION,
+					.mtu = 3,
+					.max_rd_atomic = 1 };
 	const struct krp_lane_end own = { .qpn = 9 };
 
 	value.dct.ud_qpn = cpu_to_le32(5);
@@ -113,7 +114,7 @@ static void krc_test_make(struct kunit *test, struct krc_test_lanes *all)
 	value.dct.port = 1;
 	all->peer.gid[0] = 0xfe;
 	all->peer.gid[15] = 2;
-	all->peer.generation = cpu_to_le64(KRC_TEST_LIFE);
+	all->peer.generation = cpu_to_le64(KRC_TEST_GENERATION);
 	memcpy(ports.gid, all->lanes.services.gid.raw, KRP_GID_BYTES);
 	memcpy(ports.peer_gid, all->peer.gid, KRP_GID_BYTES);
 	all->e = krp_lanes_make(&all->lanes.table, &all->lanes.users, &ports, &own, 1, &value, 1);
@@ -374,12 +375,12 @@ static void krc_test_a_released_holder_is_not_called(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, all->slot->holder);
 }
 
-static void krc_test_another_life_gets_nothing(struct kunit *test)
+static void krc_test_another_generation_gets_nothing(struct kunit *test)
 {
 	struct krc_test_lanes *all = test->priv;
 
 	krc_test_open(all);
-	all->peer.generation = cpu_to_le64(KRC_TEST_LIFE + 1);
+	all->peer.generation = cpu_to_le64(KRC_TEST_GENERATION + 1);
 	krc_test_want(all, 0);
 	KUNIT_EXPECT_EQ(test, all->given, 0);
 	KUNIT_EXPECT_EQ(test, all->at[0].holder.state, KRC_HOLD_WAITS);
@@ -421,7 +422,7 @@ static struct kunit_case krc_lanes_cases[] = {
 	KUNIT_CASE(krc_test_messages_have_a_lane_of_their_own),
 	KUNIT_CASE(krc_test_a_lane_that_ends_is_wanted_now),
 	KUNIT_CASE(krc_test_a_lane_is_lost_before_it_was_told),
-	KUNIT_CASE(krc_test_another_life_gets_nothing),
+	KUNIT_CASE(krc_test_another_generation_gets_nothing),
 	KUNIT_CASE(krc_test_lanes_that_end_give_nothing),
 	KUNIT_CASE(krc_test_ways_of_a_slot),
 	{}

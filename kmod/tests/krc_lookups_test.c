@@ -384,8 +384,8 @@ static void krc_test_root(struct krp_root *root, u64 incarnation)
 	root->sum = cpu_to_le64(krp_root_sum(root));
 }
 
-/* A root of another life proves nothing of a miss: it ends the session. */
-static void krc_test_a_pulse_of_another_life(struct kunit *test)
+/* A root of another incarnation proves nothing of a miss: it ends the session. */
+static void krc_test_a_pulse_of_another_incarnation(struct kunit *test)
 {
 	struct krc_test_link *l = krc_link_ready(test);
 	struct krc_test_reader reader = { .timeout_ms = KRC_TEST_LONG_MS };
@@ -418,7 +418,7 @@ static u32 krc_test_waiting(struct wait_queue_head *wait)
 	return nr;
 }
 
-/* What a load brings is for all that wait for it: a root of another life, which ends the session. */
+/* What a load brings is for all that wait for it: another incarnation's root ends the session. */
 static void krc_test_a_load_is_for_all(struct kunit *test)
 {
 	struct krc_test_link *l = krc_link_ready(test);
@@ -659,7 +659,7 @@ static struct kunit_case krc_lookups_cases[] = {
 	KUNIT_CASE(krc_test_no_slot_will_come),
 	KUNIT_CASE(krc_test_a_load_blocks_nobody),
 	KUNIT_CASE(krc_test_a_load_is_for_all),
-	KUNIT_CASE(krc_test_a_pulse_of_another_life),
+	KUNIT_CASE(krc_test_a_pulse_of_another_incarnation),
 	KUNIT_CASE(krc_test_a_fault_of_before),
 	KUNIT_CASE(krc_test_an_end_waits_for_no_task),
 	KUNIT_CASE(krc_test_a_miss_of_who_settled),

@@ -65,11 +65,11 @@ static void krc_test_an_index_that_is_reused_at_once(struct kunit *test)
 /*
  * The device gives out the same index at once, 10,000 times, and the one that asks for the keys
  * also chooses each low byte, and makes keys in between that no peer is told. A WRITE that was
- * posted in one life of a name must find no key of that name for as long as a NIC holds it.
+ * posted in one lifetime of a name must find no key of that name for as long as a NIC holds it.
  */
 static void krc_test_no_name_comes_back_in_time(struct kunit *test)
 {
-	u32 life_ms = KRP_MRDIR_LEASE_MS + KRP_MRDIR_MARGIN_MS_MIN, i, n, mkey;
+	u32 lifetime_ms = KRP_MRDIR_LEASE_MS + KRP_MRDIR_MARGIN_MS_MIN, i, n, mkey;
 	struct krc_hw *hw = krc_test_hw(test);
 	u64 *last = kunit_kcalloc(test, 256, sizeof(*last), GFP_KERNEL);
 	u64 now_ms = KRC_TEST_START_S * MSEC_PER_SEC;
@@ -83,7 +83,7 @@ static void krc_test_no_name_comes_back_in_time(struct kunit *test)
 		mkey = krc_test_key(test, hw, 0x77, 5, now_ms / MSEC_PER_SEC);
 		if (last[mkey & 0xff])
 			KUNIT_ASSERT_GE(test, now_ms, last[mkey & 0xff] + KRP_MRDIR_REST_MS);
-		now_ms += life_ms;
+		now_ms += lifetime_ms;
 		last[mkey & 0xff] = now_ms;
 		krc_rests_end(&hw->resting, mkey, true, now_ms / MSEC_PER_SEC);
 	}

@@ -78,7 +78,7 @@ static void krc_test_transcript(struct kunit *test)
 }
 
 /* A server that says what it should not: nothing waits for it any more, and nothing is READ. */
-static void krc_test_a_word_of_another_life(struct kunit *test)
+static void krc_test_a_word_of_another_incarnation(struct kunit *test)
 {
 	struct krc_test_link *l = krc_link_new(test, KRC_TEST_SLOTS);
 	u64 msg[KRP_MSG_BYTES_MAX / sizeof(u64)];
@@ -240,7 +240,7 @@ static void krc_test_paths_have_a_route_header(struct kunit *test)
 }
 
 static struct kunit_case krc_session_cases[] = { KUNIT_CASE(krc_test_transcript),
-						 KUNIT_CASE(krc_test_a_word_of_another_life),
+						 KUNIT_CASE(krc_test_a_word_of_another_incarnation),
 						 KUNIT_CASE(krc_test_a_send_that_is_refused),
 						 KUNIT_CASE(krc_test_a_buffer_is_the_nics),
 						 KUNIT_CASE(krc_test_a_record_that_is_refused),

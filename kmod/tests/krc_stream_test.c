@@ -868,7 +868,7 @@ static void krc_test_peer_comes_back(struct kunit *test)
 
 	krc_test_pair(w, 0);
 	krc_test_side_end(&w->side[0]);
-	w->side[0].generation = 2000; /* another life */
+	w->side[0].generation = 2000; /* another one */
 	krc_test_say(b, 1, 4);
 	krc_test_until(w, READ_ONCE(b->died));
 	KUNIT_EXPECT_EQ(test, b->err, -ECONNRESET);

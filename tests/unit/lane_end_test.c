@@ -221,11 +221,11 @@ static void test_refusals(void **state)
 		gets(&a, answer);
 		says(&a, KRP_LANE_RESET);
 		assert_int_equal(todo.err, krp_lane_errno(status));
-		assert_int_equal(a.other_life, status == KRP_LANE_STALE ? 8 : 0);
+		assert_int_equal(a.other_generation, status == KRP_LANE_STALE ? 8 : 0);
 	}
 	p = request();
 	krp_lanes_answer(&p, KRP_LANE_REFUSE, 6, &answer);
-	answer.status = krp_cpu_to_le32(KRP_LANE_STALE); /* from the life that was asked */
+	answer.status = krp_cpu_to_le32(KRP_LANE_STALE); /* from the generation that was asked */
 	assert_int_equal(krp_lane_received(&a, now_ns, &answer), 0);
 	p = request();
 	krp_lane_accept(&b, &p, 0);

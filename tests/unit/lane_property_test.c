@@ -3,8 +3,8 @@
  * Lanes by proto/krp_lanes.h come up at both ends or at none, nothing is posted to what is not
  * connected, nothing is reset that is in use, a REQUEST makes one lane at most, and all comes to
  * an end: through loss, duplicates, packets that overtake each other, both ports at once, new
- * lives of either, queue pairs that fail, tables that forget, a host that sends again what it has
- * seen, and one that forges. Faults that are planted are found.
+ * generations of either, queue pairs that fail, tables that forget, a host that sends again what it
+ * has seen, and one that forges. Faults that are planted are found.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -108,7 +108,7 @@ static void test_both_at_once(void **state)
 	assert_true(up > 500);
 }
 
-static void test_new_lives_and_failures(void **state)
+static void test_new_generations_and_failures(void **state)
 {
 	struct lw_plan plan = plain;
 	unsigned int seed;
@@ -214,7 +214,7 @@ static void test_mutants(void **state)
 		"spent is not said",	    "posts before READY",
 		"numbers do not rest",	    "closed before drained",
 		"forgets and forgets that", "forgets and takes old cookies",
-		"takes late requests",	    "takes older lives",
+		"takes late requests",	    "takes older generations",
 	};
 	struct lw_plan plan;
 	uint64_t seed;
@@ -246,7 +246,7 @@ int main(void)
 		cmocka_unit_test_setup(test_lanes_come_and_go, begin),
 		cmocka_unit_test_setup(test_loss_duplicates_disorder, begin),
 		cmocka_unit_test_setup(test_both_at_once, begin),
-		cmocka_unit_test_setup(test_new_lives_and_failures, begin),
+		cmocka_unit_test_setup(test_new_generations_and_failures, begin),
 		cmocka_unit_test_setup(test_tables_that_are_full, begin),
 		cmocka_unit_test_setup(test_a_host_that_replays, begin),
 		cmocka_unit_test_setup(test_a_host_that_forges, begin),

@@ -356,7 +356,7 @@ static void test_mutants(void **state)
 	static const char *const faults[] = {
 		"jump a gap",	  "take a repetition",	     "keep a credit",
 		"do not repeat",  "release at cancel",	     "acknowledge ahead",
-		"busy is taken",  "done waits for a window", "open for another life",
+		"busy is taken",  "done waits for a window", "open for another generation",
 		"forget at once",
 	};
 	struct mw_plan plan;

@@ -198,7 +198,7 @@ struct krcore_lookup_info {
  * @priority: configured priority; lower is asked first.
  * @last_error: negative errno of the last failure, 0 if there was none.
  * @error_text: the failing step and its cause, human-readable.
- * @incarnation: identifies one life of the server process, from start to exit; 0 while
+ * @incarnation: identifies one run of the server process, from start to exit; 0 while
  *	not attached.
  * @records: records in its table when it was attached, as the server told.
  * @rtt_ns: smoothed time of a READ, 0 before the first.

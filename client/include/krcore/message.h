@@ -194,7 +194,7 @@ struct krcore_connection_options {
  * @repeats: messages, and answers to large ones, that have come again; dropped.
  * @gaps: messages dropped because others before them were missing.
  * @busy: messages dropped because this node had no room, though it had said so.
- * @foreign: packets that were dropped as forged, late or of another life.
+ * @foreign: packets that were dropped as forged, late or of another generation.
  * @rsvd: zero.
  */
 struct krcore_connection_info {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Owns: the completion queue for all that is sent on the lanes of a port. A lane outlives those who
- * hold it, and the queue of a queue pair is for its life, so there can't be one an initiator.
+ * hold it, and the queue of a queue pair is for its lifetime, so there can't be one an initiator.
  * A completion names initiator and request (krc_verbs_wr_id()); what has the highest bit is a
  * pointer to a struct ib_cqe, of whoever manages the lane.
  *

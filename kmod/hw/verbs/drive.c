@@ -458,7 +458,7 @@ static struct krc_lane_holder *krc_lanes_unseen(struct krc_lanes *lanes)
 	return NULL;
 }
 
-/* Whether a port has proved by a lane that it has a later life than a holder wants. */
+/* Whether a port has proved by a lane that it has a later generation than a holder wants. */
 static bool krc_lane_outlived(struct krc_lanes *lanes, const struct krc_lane_holder *holder)
 {
 	struct krp_lanes_entry *e;
@@ -475,9 +475,9 @@ static bool krc_lane_outlived(struct krc_lanes *lanes, const struct krc_lane_hol
 }
 
 /*
- * Find the index of a lane that is to be made for a holder. That there is a later life says a record
- * of any service, which may be wrong: lanes to the life before are not ended by that while somebody
- * holds them. The hand-shake of the first lane to the later life ends them if it is so.
+ * Find the index of a lane that is to be made for a holder. That there is a later generation says a
+ * record of any service, which may be wrong: lanes to the one before are not ended by that while
+ * somebody holds them. The hand-shake of the first lane to the later one ends them if it is so.
  * @ret_pull: a lane that is in the way, to be pulled, or NULL.
  * Return: whether holder->index is one; else it waits for a lane.
  */

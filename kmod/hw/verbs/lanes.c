@@ -22,8 +22,8 @@
 #define KRC_LANES_RD_ATOMIC 16
 
 /*
- * Largest generation under which lanes of a port were ended. What ports of that life have accepted
- * is forgotten: a REQUEST of then could come again (krp_lanes.forgot_ms).
+ * Largest generation under which lanes of a port were ended. What ports of it have accepted is
+ * forgotten: a REQUEST of then could come again (krp_lanes.forgot_ms).
  */
 static atomic64_t krc_lanes_ended = ATOMIC64_INIT(0);
 
@@ -409,7 +409,7 @@ int krc_lanes_start(struct krc_lanes *lanes, const struct krc_hw_lanes *services
 	    le64_to_cpu(services->value.generation) != services->generation)
 		return -EINVAL;
 	krp_lanes_payer_init(&lanes->table, &lanes->users, KRC_LANES_MAX);
-	/* larger than any number that a port with this address has given in this life */
+	/* larger than any number that a port with this address has given in this generation */
 	lanes->table.number = ktime_get_boottime_ns();
 	if (services->generation <= (u64)atomic64_read(&krc_lanes_ended))
 		lanes->table.forgot_ms = ktime_get_ns() / KRP_LANE_NS_PER_MS + 1;

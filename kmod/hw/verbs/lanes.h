@@ -82,8 +82,8 @@ enum krc_hold {
  * @ready: it has the lane: @qp is in RTS, and nothing is outstanding on it. Bottom halves are off, and
  *	no lock of this folder is held; must not sleep, may call krc_lanes_release().
  * @lost: there is no lane, or it is none any more: @err is %-ETIMEDOUT (the peer does not answer),
- *	%-ESTALE (the record is of another life), %-EBUSY (no room, here or there), %-ECONNRESET
- *	(it was taken away: the peer, or this end, has given the queue pair up; what is
+ *	%-ESTALE (the record is of another generation), %-EBUSY (no room, here or there),
+ *	%-ECONNRESET (it was taken away: the peer, or this end, has given the queue pair up; what is
  *	outstanding on it ends with a flush), %-ESHUTDOWN (the lanes of this port end). It holds
  *	nothing then, once what is outstanding has ended: krc_lanes_release(). Same context.
  * @qp: while it has one.

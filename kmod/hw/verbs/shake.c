@@ -389,10 +389,11 @@ static void krc_shake_request(struct krc_lanes *lanes, const struct krp_lane_pac
 /* ---- in */
 
 /*
- * The peer of a lane may have said first in which life it is: all lanes to an older one are over, and
- * whoever holds one is not to find that out by time-outs. What no key proves the table has to say, too.
+ * The peer of a lane may have said first which generation it has: lanes to an older one are over,
+ * and no holder is to find that out by time-outs. What no key proves the table has to say, too.
  */
-static void krc_shake_life(struct krc_lanes *lanes, const struct krp_lane_packet *p, bool keys)
+static void krc_shake_generation(struct krc_lanes *lanes, const struct krp_lane_packet *p,
+				 bool keys)
 {
 	bool stale = p->type == KRP_LANE_REFUSE && le32_to_cpu(p->status) == KRP_LANE_STALE;
 	struct krp_value record;
@@ -421,7 +422,7 @@ static void krc_shake_other(struct krc_lanes *lanes, const struct krp_lane_packe
 	if (e) {
 		krc_shake_key(krc_lane_slot_of(lanes, e), p);
 		krc_lane_pull(lanes, e);
-		krc_shake_life(lanes, p, keys);
+		krc_shake_generation(lanes, p, keys);
 	} else if (due && !krc_shake_cached(lanes, p->gid, &record) &&
 		   record.generation == p->generation) {
 		krc_shake_answer(lanes, p, &record, &answer);

@@ -378,7 +378,7 @@ int krc_verbs_address(struct krc_hw *hw, u32 port, u16 gid_index, const union ib
  * @b: another.
  *
  * Context: any.
- * Return: whether both are the same life of the same port.
+ * Return: whether both are the same generation of the same port.
  */
 bool krc_verbs_same_target(const struct krc_hw_address *a, const struct krc_hw_address *b);
 

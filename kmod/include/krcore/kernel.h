@@ -351,10 +351,11 @@ struct krcore_message {
  *	not fetched is discarded by krcore_letter_free(). NULL: such messages are discarded at once.
  * @ended: the peer sends no more. May be NULL.
  * @died: the connection has failed, with -ECONNRESET (the peer aborted it, or ended), -ECONNREFUSED,
- *	-EBUSY (backlog of the peer), -ESTALE (the record is of an earlier life of the peer), -ETIMEDOUT
- *	(it does not answer), -EPROTO, -ENODEV (the port has gone). The last one: each message was
- *	received, each done() called, also those of large messages, which come up to 21 s later
- *	while the peer may still be READing. The connection is still to be closed, also here.
+ *	-EBUSY (backlog of the peer), -ESTALE (the record is of an earlier generation of the peer),
+ *	-ETIMEDOUT (it does not answer), -EPROTO, -ENODEV (the port has gone). The last one: each
+ *	message was received, each done() called, also those of large messages, which come up to
+ *	21 s later while the peer may still be READing. The connection is still to be closed, also
+ *	here.
  */
 struct krcore_conn_ops {
 	void (*opened)(struct krcore_conn *conn, void *arg);
