@@ -108,8 +108,8 @@ def test_memory_of_a_program_that_is_killed(cluster):
 
 
 @limit(600)
-def test_node_that_comes_back_in_another_life(cluster):
-    """Lanes to the old life end, and nobody gets one with a record of it."""
+def test_node_that_comes_back_in_another_generation(cluster):
+    """Lanes to the old generation end, and nobody gets one with a record of it."""
     with up(cluster) as (node1, node2):
         for _ in range(2):
             with serve(node2) as peer, _looping(node1, peer) as end:
@@ -118,7 +118,7 @@ def test_node_that_comes_back_in_another_life(cluster):
             node2.run("krcore-metactl node up", timeout=60)
             krcore.wait_ready(node2)
             with serve(node2) as peer:
-                wait_until(lambda p=peer: _works(node1, p), 60, "the new life is reached")
+                wait_until(lambda p=peer: _works(node1, p), 60, "the new generation is reached")
 
 
 @limit(600)

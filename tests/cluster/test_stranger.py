@@ -155,7 +155,7 @@ def test_clients(cluster):
 # -- a miss is true ----------------------------------------------------------------
 
 OWNER = "51" * 16
-LIFE = "generation 7"       # of one owner: its limit is one for all its programs
+GENERATION = "generation 7"     # of one owner: its limit is one for all its programs
 SETTLED_SOON = {"settle_ms": 2000}
 
 
@@ -253,9 +253,9 @@ def test_a_miss_is_true(cluster):
         wait_until(lambda: probe.states() == ["ready", "ready"], 30, "the sessions are ready")
         readers = _Readers(cluster, probe)
 
-        publish(node1, 800, "first", f"owner {OWNER} {LIFE}")
+        publish(node1, 800, "first", f"owner {OWNER} {GENERATION}")
         check(800 in _services(meta1), "meta1 takes one record of an owner")
-        publish(node1, 801, "second", f"owner {OWNER} {LIFE}")
+        publish(node1, 801, "second", f"owner {OWNER} {GENERATION}")
         readers.find(node1.spec.address, 801, "a limit of one server")
 
         other = "10.77.0.121"

@@ -129,7 +129,7 @@ def decode_bucket(data):
 
 
 def bucket_whole(data, incarnation, page, index):
-    """Whether these bytes are one whole write of that bucket in that life."""
+    """Whether these bytes are one whole write of that bucket in that incarnation."""
     place = (page * BUCKETS + index + 1) * GOLDEN & MASK
     return struct.unpack_from("<Q", data)[0] == xxh64(data[8:], incarnation ^ place)
 

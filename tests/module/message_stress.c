@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * Numbered messages while anything happens to the network and to nodes. The restless one sends by
- * several connections, and opens another one in the place of each that dies: that is another life of it. The
- * judge takes them. Of each life both say in the end how many there were: what was completed has come,
- * what has come was sent, and it came once, in order, with its bytes.
+ * several connections, and opens another one in the place of each that dies: that is another
+ * generation of it. The judge takes them. Of each generation both say in the end how many there
+ * were: what was completed has come, what has come was sent, and it came once, in order, with its
+ * bytes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,11 +23,11 @@
 #define RE_RING 1024
 #define RE_INBOX 512
 #define JU_CONNECTIONS 64
-#define JU_LIVES 16384
+#define JU_GENERATIONS 16384
 
 /* What the opener says of itself. */
 struct re_name {
-	uint32_t id, life;
+	uint32_t id, generation;
 };
 
 static unsigned int re_length(unsigned int number)
@@ -37,10 +38,10 @@ static unsigned int re_length(unsigned int number)
 /*
  * @next: number of the next message. @completed: of those that were copied, in order. @larges: of the
  * announced ones. @failed: one of the copied has, so no later one may complete well. @held: memory of a
- * large one is in use, of this life or of one before.
+ * large one is in use, of this generation or of one before.
  */
 struct re_conn {
-	uint32_t connection, life;
+	uint32_t connection, generation;
 	unsigned int next, completed, larges;
 	int failed, held;
 };
@@ -51,21 +52,21 @@ struct re {
 	int open;
 	unsigned int twice, taken;
 	uint32_t id;
-	unsigned int lives, opens;
+	unsigned int generations, opens;
 	struct krcore_key peer;
 	struct re_conn conn[RE_CONNECTIONS];
 };
 
-/* A life is over. */
+/* A generation is over. */
 static void re_record(struct re *re, struct re_conn *c)
 {
 	if (!c->connection)
 		return;
-	mt_say("life id=%u life=%u sent=%u completed=%u larges=%u",
-	       re->id * RE_CONNECTIONS + (unsigned int)(c - re->conn), c->life, c->next,
+	mt_say("generation id=%u generation=%u sent=%u completed=%u larges=%u",
+	       re->id * RE_CONNECTIONS + (unsigned int)(c - re->conn), c->generation, c->next,
 	       c->completed, c->larges);
 	c->connection = 0;
-	re->lives++;
+	re->generations++;
 }
 
 /* The node is gone, and all that was of it. */
@@ -95,7 +96,7 @@ static void re_open(struct re *re)
 static int re_connect(struct re *re, struct re_conn *c)
 {
 	const struct re_name name = { .id = re->id * RE_CONNECTIONS + (uint32_t)(c - re->conn),
-				      .life = c->life + 1 };
+				      .generation = c->generation + 1 };
 	const struct krcore_connection_options opts = { .size = sizeof(opts),
 							.user = &name,
 							.user_len = sizeof(name),
@@ -103,14 +104,14 @@ static int re_connect(struct re *re, struct re_conn *c)
 							.timeout_ms = 1000 };
 	int err;
 
-	if (c->held) /* the last life's memory may still be READ */
+	if (c->held) /* the last generation's memory may still be READ */
 		return 0;
 	err = krcore_connect(re->mt.node, &re->peer, &opts, &c->connection);
 	if (err) {
 		c->connection = 0;
 		return err;
 	}
-	c->life++;
+	c->generation++;
 	c->next = c->completed = c->larges = 0;
 	c->failed = 0;
 	return 0;
@@ -122,7 +123,7 @@ static int re_send(struct re *re, struct re_conn *c)
 	unsigned int slot = (unsigned int)(c - re->conn), bytes = re_length(c->next);
 	char *large = re->mt.memory + (size_t)slot * RE_LARGE, copied[1500];
 	struct krcore_send_wr wr = {
-		.user_data = (uint64_t)c->life << 8 | slot << 1 | (bytes == RE_LARGE),
+		.user_data = (uint64_t)c->generation << 8 | slot << 1 | (bytes == RE_LARGE),
 		.connection = c->connection,
 		.length = bytes,
 		.imm = c->next,
@@ -166,14 +167,15 @@ static void re_completion(struct re *re, const struct krcore_wc *wc)
 
 	if (large)
 		c->held = 0;
-	if (!c->connection || wc->user_data >> 8 != c->life)
-		return; /* of a life that is over; then it can only be an announced one */
+	if (!c->connection || wc->user_data >> 8 != c->generation)
+		return; /* of a generation that is over; then it can only be an announced one */
 	if (large) {
 		c->larges += !wc->status;
 		return;
 	}
 	if (!wc->status && c->failed)
-		mt_wrong("life %u: a message completed behind one that failed", c->life);
+		mt_wrong("generation %u: a message completed behind one that failed",
+			 c->generation);
 	c->failed |= wc->status != 0;
 	c->completed += !wc->status;
 }
@@ -228,7 +230,7 @@ static void re_finish(struct re *re)
 	undone = re_undone(re);
 	for (i = 0; i < RE_CONNECTIONS; i++)
 		re_record(re, &re->conn[i]);
-	mt_say("lives=%u opens=%u undone=%u", re->lives, re->opens, undone);
+	mt_say("generations=%u opens=%u undone=%u", re->generations, re->opens, undone);
 }
 
 int mt_restless(const struct krcore_key *peer, uint32_t id, int twice)
@@ -257,8 +259,8 @@ int mt_restless(const struct krcore_key *peer, uint32_t id, int twice)
 
 /* ---- the judge */
 
-/* A life. @connection: 0: it is over. @count: messages that came, @larges of them announced and fetched. */
-struct ju_life {
+/* @connection: 0: it is over. @count: messages that came, @larges of them announced and fetched. */
+struct ju_generation {
 	struct re_name name;
 	uint32_t connection;
 	unsigned int count, larges;
@@ -266,58 +268,60 @@ struct ju_life {
 
 struct ju {
 	struct mt mt;
-	struct ju_life life[JU_LIVES];
-	unsigned int lives;
+	struct ju_generation generation[JU_GENERATIONS];
+	unsigned int generations;
 	struct krcore_letter waiting[JU_CONNECTIONS]; /* large ones, in order */
 	unsigned int first, nr, fetching, unfetched;
 };
 
-/* Return: the life of a connection, or NULL: it is over. */
-static struct ju_life *ju_alive(struct ju *ju, uint32_t connection)
+/* Return: the generation of a connection, or NULL: it is over. */
+static struct ju_generation *ju_alive(struct ju *ju, uint32_t connection)
 {
 	unsigned int i;
 
-	for (i = ju->lives; i > 0; i--)
-		if (ju->life[i - 1].connection == connection)
-			return &ju->life[i - 1];
+	for (i = ju->generations; i > 0; i--)
+		if (ju->generation[i - 1].connection == connection)
+			return &ju->generation[i - 1];
 	return NULL;
 }
 
-static struct ju_life *ju_find(struct ju *ju, uint32_t connection)
+static struct ju_generation *ju_find(struct ju *ju, uint32_t connection)
 {
-	struct ju_life *life = ju_alive(ju, connection);
+	struct ju_generation *generation = ju_alive(ju, connection);
 
-	if (!life)
+	if (!generation)
 		mt_wrong("connection %u is none of ours", connection);
-	return life;
+	return generation;
 }
 
 static void ju_offer(struct ju *ju, const struct krcore_letter *letter)
 {
-	struct ju_life *life = &ju->life[ju->lives];
+	struct ju_generation *generation = &ju->generation[ju->generations];
 	struct krcore_peer peer;
 
-	if (krcore_letter_peer(letter, ju->mt.buffer, &peer) || peer.user_len != sizeof(life->name))
+	if (krcore_letter_peer(letter, ju->mt.buffer, &peer) ||
+	    peer.user_len != sizeof(generation->name))
 		mt_wrong("it does not say who it is");
-	if (ju->lives == JU_LIVES)
-		mt_wrong("more than %u lives", JU_LIVES);
+	if (ju->generations == JU_GENERATIONS)
+		mt_wrong("more than %u generations", JU_GENERATIONS);
 	if (krcore_accept(ju->mt.node, letter->connection, NULL)) {
 		krcore_refuse(ju->mt.node, letter->connection); /* it has ended meanwhile */
 		return;
 	}
-	*life = (struct ju_life){ .connection = letter->connection };
-	memcpy(&life->name, peer.user, sizeof(life->name));
-	ju->lives++;
+	*generation = (struct ju_generation){ .connection = letter->connection };
+	memcpy(&generation->name, peer.user, sizeof(generation->name));
+	ju->generations++;
 }
 
 static void ju_message(struct ju *ju, const struct krcore_letter *letter)
 {
-	struct ju_life *life = ju_find(ju, letter->connection);
+	struct ju_generation *generation = ju_find(ju, letter->connection);
 
-	if (letter->imm != life->count || letter->length != re_length(letter->imm))
-		mt_wrong("life %u of %u: message %u of %u bytes instead of number %u",
-			 life->name.life, life->name.id, letter->imm, letter->length, life->count);
-	life->count++;
+	if (letter->imm != generation->count || letter->length != re_length(letter->imm))
+		mt_wrong("generation %u of %u: message %u of %u bytes instead of number %u",
+			 generation->name.generation, generation->name.id, letter->imm,
+			 letter->length, generation->count);
+	generation->count++;
 	if (letter->kind == KRCORE_LETTER_MESSAGE) {
 		if (!mt_filled(mt_bytes(&ju->mt, letter), letter->length, letter->imm))
 			mt_wrong("message %u has other bytes", letter->imm);
@@ -351,7 +355,7 @@ static void ju_next(struct ju *ju)
 	ju->nr--;
 }
 
-/* One READ at a time. That of a life which is over fails. */
+/* One READ at a time. That of a generation which is over fails. */
 static void ju_fetch(struct ju *ju)
 {
 	const struct krcore_letter *letter;
@@ -372,16 +376,16 @@ static void ju_fetch(struct ju *ju)
 static void ju_completions(struct ju *ju)
 {
 	const struct krcore_letter *letter = &ju->waiting[ju->first];
-	struct ju_life *life;
+	struct ju_generation *generation;
 
 	while (mt_completions(&ju->mt)) {
-		life = ju_alive(ju, letter->connection);
+		generation = ju_alive(ju, letter->connection);
 		if (ju->mt.wcs[0].status)
 			ju->unfetched++;
 		else if (!mt_filled(ju->mt.memory, letter->length, letter->imm))
 			mt_wrong("large message %u has other bytes", letter->imm);
-		else if (life)
-			life->larges++;
+		else if (generation)
+			generation->larges++;
 		memset(ju->mt.memory, 0, RE_LARGE);
 		ju->fetching = 0;
 		ju_next(ju);
@@ -408,10 +412,11 @@ int mt_judge(uint16_t service)
 		ju_completions(ju);
 		ju_fetch(ju);
 	}
-	for (i = 0; i < ju->lives; i++)
-		mt_say("life id=%u life=%u count=%u larges=%u", ju->life[i].name.id,
-		       ju->life[i].name.life, ju->life[i].count, ju->life[i].larges);
-	mt_say("lives=%u unfetched=%u", ju->lives, ju->unfetched);
+	for (i = 0; i < ju->generations; i++)
+		mt_say("generation id=%u generation=%u count=%u larges=%u",
+		       ju->generation[i].name.id, ju->generation[i].name.generation,
+		       ju->generation[i].count, ju->generation[i].larges);
+	mt_say("generations=%u unfetched=%u", ju->generations, ju->unfetched);
 	mt_close(&ju->mt);
 	free(ju);
 	return 0;

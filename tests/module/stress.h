@@ -8,8 +8,8 @@
  * lies in memory that outlives it: one that is started in the place of one that was killed goes
  * on checking what that one wrote.
  *
- * A passive side may die and come back with other memory: that is another life of it. A
- * queue belongs to the life that it was opened in, and so does what is known of its bank.
+ * A passive side may die and come back with other memory: that is another generation of it. A
+ * queue belongs to the one that it was opened in, and so does what is known of its bank.
  *
  * Threads: none. Processes: a supervisor and its workers; a struct st_worker is written by
  * its worker, and by the supervisor while it has none.
@@ -71,8 +71,8 @@ struct st_span {
 
 /**
  * struct st_bank - A queue's place at a peer, and what may be there.
- * @seq: last WRITE begun, of all lives of the peer, so that none of an earlier one fits.
- * @life: of the peer, which all below is of.
+ * @seq: last WRITE begun, of all generations of the peer, so that none of an earlier one fits.
+ * @generation: of the peer, which all below is of.
  * @free_at_ms: not before this may another process use it.
  * @add: its counter of FETCH_ADD.
  * @swap: its counter of CMP_SWAP.
@@ -81,7 +81,7 @@ struct st_span {
  * @begun: by word: last WRITE begun.
  */
 struct st_bank {
-	uint32_t seq, life;
+	uint32_t seq, generation;
 	uint64_t free_at_ms;
 	struct st_span add, swap, sum;
 	uint32_t acked[ST_WORDS];
@@ -130,15 +130,15 @@ struct st_worker {
 /**
  * struct st_peer - A passive side.
  * @key: whom to connect to.
- * @region: what it lends in this @life; st_peer_look() reads it.
- * @life: counts its deaths and returns; odd as long as it is dead.
+ * @region: what it lends in this @generation; st_peer_look() reads it.
+ * @generation: counts its deaths and returns; odd as long as it is dead.
  * @window_until_ms: errors of a partition are excused until then.
  * @away_until_ms: until then it need not be found by its key.
  */
 struct st_peer {
 	struct krcore_key key;
 	struct krcore_region_ref region;
-	uint32_t life;
+	uint32_t generation;
 	uint64_t window_until_ms, away_until_ms;
 };
 
@@ -203,8 +203,8 @@ struct st_req {
  * @id: number.
  * @depth: requests at once.
  * @peer: which.
- * @life: of @peer, when it was opened.
- * @region: what @peer lends in that life.
+ * @generation: of @peer, when it was opened.
+ * @region: what @peer lends in that one.
  * @bank: its bank.
  * @bank_nr: number of that among all banks of the peer.
  * @first_error: of this connection; 0 for none.
@@ -222,7 +222,7 @@ struct st_queue {
 	bool open, ready, closing, visiting;
 	uint32_t serial, id, depth;
 	unsigned int peer;
-	uint32_t life;
+	uint32_t generation;
 	struct krcore_region_ref region;
 	struct st_bank *bank;
 	uint32_t bank_nr;
@@ -266,7 +266,7 @@ struct st_arena {
  * @hostile: it tries bad references too.
  * @serial: queues it has opened.
  * @boards: by peer, as last seen.
- * @board_lives: by peer, the life that was seen in.
+ * @board_generations: by peer, the generation that was seen in.
  * @node: its node.
  * @arenas: local memory.
  * @closed: a region that nothing may be written to.
@@ -282,7 +282,7 @@ struct st_self {
 	bool hostile;
 	uint32_t serial;
 	struct st_board boards[ST_PEERS_MAX];
-	uint32_t board_lives[ST_PEERS_MAX];
+	uint32_t board_generations[ST_PEERS_MAX];
 	struct krcore_node *node;
 	struct st_arena arenas[ST_ARENAS];
 	struct krcore_mr closed;
@@ -480,7 +480,7 @@ bool st_excused(const struct st_self *self, const struct st_queue *queue, int er
  * @self: worker.
  * @queue: queue.
  *
- * Return: true if the peer is in another life than that of @queue.
+ * Return: true if the peer is in another generation than that of @queue.
  */
 bool st_outlived(const struct st_self *self, const struct st_queue *queue);
 
@@ -626,22 +626,22 @@ int st_serve(unsigned int seconds, uint64_t seed, uint16_t service, bool spoil);
 /* stress_peer.c */
 
 /**
- * st_peer_look() - Read what a peer lends now, and in which life.
+ * st_peer_look() - Read what a peer lends now, and in which generation.
  * @peer: peer; changed meanwhile by the supervisor.
- * @ret_life: out: life.
- * @ret_region: out: region; of that life if true is returned.
+ * @ret_generation: out: generation.
+ * @ret_region: out: region; of that generation if true is returned.
  *
  * Return: whether it is alive.
  */
-bool st_peer_look(const struct st_peer *peer, uint32_t *ret_life,
+bool st_peer_look(const struct st_peer *peer, uint32_t *ret_generation,
 		  struct krcore_region_ref *ret_region);
 
 /**
- * st_bank_renew() - Forget what is known of a bank if that is of another life of its peer.
+ * st_bank_renew() - Forget what is known of a bank if that is of another generation of its peer.
  * @bank: bank.
- * @life: life of the peer now.
+ * @generation: generation of the peer now.
  */
-void st_bank_renew(struct st_bank *bank, uint32_t life);
+void st_bank_renew(struct st_bank *bank, uint32_t generation);
 
 /**
  * st_peers_troubled() - Check whether a peer is dead or cut off.

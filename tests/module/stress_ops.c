@@ -76,7 +76,7 @@ static bool st_ask_read(struct st_self *self, struct st_queue *queue, unsigned i
 
 	if (!req)
 		return false;
-	if (!owner->open || owner->peer != queue->peer || owner->life != queue->life)
+	if (!owner->open || owner->peer != queue->peer || owner->generation != queue->generation)
 		owner = queue;
 	words = req->length / 8;
 	req->word = (uint32_t)st_random(&self->random, ST_WORDS - words + 1);

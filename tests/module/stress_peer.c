@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The stress of queues: the lives of passive sides, and what the supervisor is told of
+ * The stress of queues: the generations of passive sides, and what the supervisor is told of
  * them. It is told of a death before that happens and of a return after it, so a
- * client that finds a peer in the life that its queue is of may not be refused anything.
+ * client that finds a peer in the generation that its queue is of may not be refused anything.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -15,15 +15,16 @@
 #define ST_TOLD_BYTES 512
 #define ST_TOLD_WORDS 8
 
-bool st_peer_look(const struct st_peer *peer, uint32_t *ret_life,
+bool st_peer_look(const struct st_peer *peer, uint32_t *ret_generation,
 		  struct krcore_region_ref *ret_region)
 {
-	uint32_t life = __atomic_load_n(&peer->life, __ATOMIC_ACQUIRE);
+	uint32_t generation = __atomic_load_n(&peer->generation, __ATOMIC_ACQUIRE);
 
 	*ret_region = peer->region;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	*ret_life = life;
-	return !(life % 2) && __atomic_load_n(&peer->life, __ATOMIC_RELAXED) == life;
+	*ret_generation = generation;
+	return !(generation % 2) &&
+	       __atomic_load_n(&peer->generation, __ATOMIC_RELAXED) == generation;
 }
 
 bool st_peers_troubled(const struct st_shared *shared)
@@ -31,22 +32,22 @@ bool st_peers_troubled(const struct st_shared *shared)
 	const struct st_peer *peer;
 
 	for (peer = shared->peers; peer < shared->peers + shared->nr_peers; peer++)
-		if (peer->life % 2 || peer->window_until_ms == UINT64_MAX)
+		if (peer->generation % 2 || peer->window_until_ms == UINT64_MAX)
 			return true;
 	return false;
 }
 
-/* The life is written last: a worker that is killed in here leaves a bank that is renewed again. */
-void st_bank_renew(struct st_bank *bank, uint32_t life)
+/* The generation is written last: what a worker that is killed in here leaves is renewed again. */
+void st_bank_renew(struct st_bank *bank, uint32_t generation)
 {
-	if (bank->life == life)
+	if (bank->generation == generation)
 		return;
 	bank->add = (struct st_span){ 0 };
 	bank->swap = (struct st_span){ 0 };
 	bank->sum = (struct st_span){ 0 };
 	memset(bank->acked, 0, sizeof(bank->acked));
 	memset(bank->begun, 0, sizeof(bank->begun));
-	__atomic_store_n(&bank->life, life, __ATOMIC_RELEASE);
+	__atomic_store_n(&bank->generation, generation, __ATOMIC_RELEASE);
 }
 
 static void st_until(uint64_t *until, uint64_t ms)
@@ -61,13 +62,13 @@ static uint64_t st_grace(void)
 
 static bool st_peer_back(struct st_peer *peer, char **words)
 {
-	if (!(peer->life % 2))
+	if (!(peer->generation % 2))
 		return false;
 	peer->region.token = strtoull(words[0], NULL, 0);
 	peer->region.addr = strtoull(words[1], NULL, 0);
 	peer->region.length = strtoull(words[2], NULL, 0);
 	st_until(&peer->away_until_ms, st_grace());
-	__atomic_store_n(&peer->life, peer->life + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&peer->generation, peer->generation + 1, __ATOMIC_RELEASE);
 	return peer->region.length == ST_REGION_BYTES;
 }
 
@@ -81,11 +82,11 @@ static bool st_peer_told(struct st_peer *peer, const char *what)
 		st_until(&peer->away_until_ms, UINT64_MAX);
 	} else if (!strcmp(what, "join")) {
 		st_until(&peer->window_until_ms, st_grace());
-		if (peer->away_until_ms == UINT64_MAX && !(peer->life % 2))
+		if (peer->away_until_ms == UINT64_MAX && !(peer->generation % 2))
 			st_until(&peer->away_until_ms, st_grace());
-	} else if (!strcmp(what, "dead") && !(peer->life % 2)) {
+	} else if (!strcmp(what, "dead") && !(peer->generation % 2)) {
 		st_until(&peer->away_until_ms, UINT64_MAX);
-		__atomic_store_n(&peer->life, peer->life + 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&peer->generation, peer->generation + 1, __ATOMIC_RELEASE);
 	} else {
 		return false;
 	}

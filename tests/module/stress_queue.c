@@ -35,7 +35,7 @@ bool st_outlived(const struct st_self *self, const struct st_queue *queue)
 {
 	const struct st_peer *peer = &self->shared->peers[queue->peer];
 
-	return __atomic_load_n(&peer->life, __ATOMIC_ACQUIRE) != queue->life;
+	return __atomic_load_n(&peer->generation, __ATOMIC_ACQUIRE) != queue->generation;
 }
 
 /* The peer's node is there, so silence is no excuse. */
@@ -86,8 +86,8 @@ static void st_done_well(struct st_self *self, struct st_queue *queue, struct st
 			req->bank->acked[req->word + i] = req->seq;
 		return;
 	}
-	if (req->bank->life != queue->life)
-		return; /* another queue has had it meanwhile, for the peer's next life */
+	if (req->bank->generation != queue->generation)
+		return; /* another queue has had it meanwhile, for the peer's next generation */
 	counts->words += words;
 	wrong = st_compare(req->at, req->bank, req->bank_nr, req->word, words, req->floor);
 	if (wrong)
@@ -351,7 +351,7 @@ void st_queue_reconnect(struct st_self *self, struct st_queue *queue)
 		st_queue_begin(self, queue);
 }
 
-static struct st_bank *st_bank_take(struct st_self *self, unsigned int peer, uint32_t life,
+static struct st_bank *st_bank_take(struct st_self *self, unsigned int peer, uint32_t generation,
 				    uint32_t *ret_nr)
 {
 	uint32_t start = (uint32_t)st_random(&self->random, ST_BANKS), i;
@@ -363,7 +363,7 @@ static struct st_bank *st_bank_take(struct st_self *self, unsigned int peer, uin
 		if (bank->free_at_ms > st_now_ms())
 			continue;
 		bank->free_at_ms = UINT64_MAX;
-		st_bank_renew(bank, life);
+		st_bank_renew(bank, generation);
 		*ret_nr = self->number * ST_BANKS + nr;
 		return bank;
 	}
@@ -376,12 +376,12 @@ int st_queue_open(struct st_self *self, unsigned int index)
 	unsigned int peer = (unsigned int)st_random(&self->random, self->shared->nr_peers);
 	struct krcore_region_ref region;
 	struct st_bank *bank;
-	uint32_t nr, life;
+	uint32_t nr, generation;
 	int err;
 
-	if (!st_peer_look(&self->shared->peers[peer], &life, &region))
+	if (!st_peer_look(&self->shared->peers[peer], &generation, &region))
 		return -EAGAIN;
-	bank = st_bank_take(self, peer, life, &nr);
+	bank = st_bank_take(self, peer, generation, &nr);
 	if (!bank)
 		return -EAGAIN;
 	*queue = (struct st_queue){
@@ -391,7 +391,7 @@ int st_queue_open(struct st_self *self, unsigned int index)
 				 ? 1 + (uint32_t)st_random(&self->random, ST_DEPTH)
 				 : ST_DEPTH,
 		.peer = peer,
-		.life = life,
+		.generation = generation,
 		.region = region,
 		.bank = bank,
 		.bank_nr = nr,

@@ -190,7 +190,7 @@ static uint64_t st_verify_peer(struct st_run *run, struct krcore_node *node,
 		struct st_bank *bank =
 			&run->shared->workers[nr / ST_BANKS].banks[peer][nr % ST_BANKS];
 
-		st_bank_renew(bank, run->shared->peers[peer].life);
+		st_bank_renew(bank, run->shared->peers[peer].generation);
 		sum.low += bank->sum.low;
 		sum.high += bank->sum.high;
 		st_verify_bank(run, node, queue, mr, peer, nr);

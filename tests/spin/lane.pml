@@ -4,31 +4,32 @@
  * krp_lane_end.h and krp_lanes.h, for one index of two ports, for spin to go through all orders of
  * events.
  *
- * Port 0 has the smaller GID. Both may ask at any time, also at once; port 1 may begin another life,
- * of which port 0 learns by REFUSE or from the table; a lane may fail at either end. The network
- * loses what it likes, delays, and doubles TWINS packets. A queue pair has a number that no other one
- * has: the number of its first packet is part of it here. HEARD, CLOSED and cookies decide nothing
- * of what is shown, and are left out.
+ * Port 0 has the smaller GID. Both may ask at any time, also at once; port 1 may begin another
+ * generation, of which port 0 learns by REFUSE or from the table; a lane may fail at either end.
+ * The network loses what it likes, delays, and doubles TWINS packets. A queue pair has a number
+ * that no other one has: the number of its first packet is part of it here. HEARD, CLOSED and
+ * cookies decide nothing of what is shown, and are left out.
  *
- * What counts: who posts reaches nobody, or the queue pair that is connected to its own, in the life
- * that it believes in, by the same lane; a REQUEST makes one lane at most; and none ends what the peer
- * still has.
+ * What counts: who posts reaches nobody, or the queue pair that is connected to its own, in the
+ * generation that it believes in, by the same lane; a REQUEST makes one lane at most; and none ends
+ * what the peer still has.
  *
- * FAULTS: NONAME NOSPENT NOFLOOR NOLIFE NOREADY
+ * FAULTS: NONAME NOSPENT NOFLOOR NOGENERATION NOREADY
  * In this order: READY of another lane is taken, ACCEPT does not say which REQUESTs are spent, late
- * REQUESTs are taken, another life takes what is not for it, an accepter posts before READY has come.
- * That one of two REQUESTs counts, by GID, is for both to come to an end, which no fault here shows.
+ * REQUESTs are taken, another generation takes what is not for it, an accepter posts before READY
+ * has come. That one of two REQUESTs counts, by GID, is for both to come to an end, which no fault
+ * here shows.
  */
 #define TWINS 1
 #define FAILS 1
-#define ASKS 2 /* of each port in each life */
+#define ASKS 2 /* of each port in each generation */
 #define OTHER (1 - me)
 #define HAS(rq, rl, al, no) \
-	(l[me].st != NONE && l[me].by == rq && l[me].life == rl && l[me].peer == al && l[me].nr == no)
+	(l[me].st != NONE && l[me].by == rq && l[me].gen == rl && l[me].peer == al && l[me].nr == no)
 /* of a REQUEST; its queue pair has that name, and the one that is taken for it one that is 8 more */
 #define NAME(rq, rl, no) (4 * rq + 2 * rl + no - 3)
-/* life of the other port that a lane is of */
-#define THEIRS ((l[me].by == me -> l[me].peer : l[me].life))
+/* generation of the other port that a lane is of */
+#define THEIRS ((l[me].by == me -> l[me].peer : l[me].gen))
 /* the end that a post of this one reaches, if any */
 #define REACHED (l[OTHER].st != NONE && l[OTHER].qp == l[me].to)
 
@@ -38,31 +39,31 @@ mtype = { NONE, ASKING, LISTENING, UP };
 typedef End {
 	mtype st;
 	byte by; /* who has requested the lane */
-	byte life; /* in which life */
-	byte peer; /* for which life of the accepter */
+	byte gen; /* in which generation */
+	byte peer; /* for which generation of the accepter */
 	byte nr; /* its number */
 	byte qp; /* queue pair here */
 	byte to; /* that it is connected to */
 };
 
 typedef Port {
-	byte life;
-	byte record; /* life of the other port, as far as it knows */
+	byte gen;
+	byte record; /* generation of the other port, as far as it knows */
 	byte number; /* last one given */
-	byte seen; /* life of the other port, of which @floor is */
+	byte seen; /* generation of the other port, of which @floor is */
 	byte floor;
 };
 
-/* type, requester, its life, life of the accepter, number, queue pair, spent or other life */
+/* type, requester, its generation, the accepter's, number, queue pair, spent or other generation */
 chan to[2] = [2] of { mtype, byte, byte, byte, byte, byte, byte };
 End l[2];
 Port p[2];
 byte twins = 0, fails = 0;
 bool made[8]; /* REQUESTs that were accepted */
 
-inline say(what, wby, wlife, wpeer, wnr, wqp, wx) {
+inline say(what, wby, wgen, wpeer, wnr, wqp, wx) {
 	if
-	:: nfull(to[OTHER]) -> to[OTHER] ! what, wby, wlife, wpeer, wnr, wqp, wx
+	:: nfull(to[OTHER]) -> to[OTHER] ! what, wby, wgen, wpeer, wnr, wqp, wx
 	:: full(to[OTHER]) -> skip /* lost */
 	fi
 }
@@ -70,7 +71,7 @@ inline say(what, wby, wlife, wpeer, wnr, wqp, wx) {
 inline forget() {
 	l[me].st = NONE;
 	l[me].by = 0;
-	l[me].life = 0;
+	l[me].gen = 0;
 	l[me].peer = 0;
 	l[me].nr = 0;
 	l[me].qp = 0;
@@ -87,9 +88,9 @@ inline note(rl, no) {
 
 inline say_accept() {
 #ifdef NOSPENT
-	say(ACCEPT, l[me].by, l[me].life, l[me].peer, l[me].nr, l[me].qp, 0)
+	say(ACCEPT, l[me].by, l[me].gen, l[me].peer, l[me].nr, l[me].qp, 0)
 #else
-	say(ACCEPT, l[me].by, l[me].life, l[me].peer, l[me].nr, l[me].qp, p[me].number)
+	say(ACCEPT, l[me].by, l[me].gen, l[me].peer, l[me].nr, l[me].qp, p[me].number)
 #endif
 }
 
@@ -103,8 +104,8 @@ inline accept(rl, no, q) {
 	:: else -> skip
 	fi;
 	l[me].by = OTHER;
-	l[me].life = rl;
-	l[me].peer = p[me].life;
+	l[me].gen = rl;
+	l[me].peer = p[me].gen;
 	l[me].nr = no;
 	l[me].to = q;
 	say_accept();
@@ -126,8 +127,8 @@ inline requested(rl, al, no, q) {
 	:: HAS(OTHER, rl, al, no) -> say_accept()
 	:: else ->
 		if
-#ifndef NOLIFE
-		:: al != p[me].life -> say(STALE, OTHER, rl, al, no, 0, p[me].life)
+#ifndef NOGENERATION
+		:: al != p[me].gen -> say(STALE, OTHER, rl, al, no, 0, p[me].gen)
 #endif
 		:: rl < p[me].seen -> skip
 #ifndef NOFLOOR
@@ -167,7 +168,7 @@ inline ready(rq, rl, al, no) {
 		l[me].st = UP;
 		say(READY, rq, rl, al, no, 0, 0)
 	:: HAS(rq, rl, al, no) -> skip
-	:: !HAS(rq, rl, al, no) && (rq == me -> rl : al) == p[me].life ->
+	:: !HAS(rq, rl, al, no) && (rq == me -> rl : al) == p[me].gen ->
 		say(CLOSE, rq, rl, al, no, 0, 0)
 	:: else -> skip
 	fi
@@ -193,38 +194,38 @@ end:	do
 		p[me].number++;
 		l[me].st = ASKING;
 		l[me].by = me;
-		l[me].life = p[me].life;
+		l[me].gen = p[me].gen;
 		l[me].peer = p[me].record;
 		l[me].nr = p[me].number;
-		l[me].qp = 1 + NAME(me, p[me].life, p[me].number);
-		say(REQUEST, me, l[me].life, l[me].peer, l[me].nr, l[me].qp, 0)
+		l[me].qp = 1 + NAME(me, p[me].gen, p[me].number);
+		say(REQUEST, me, l[me].gen, l[me].peer, l[me].nr, l[me].qp, 0)
 	   }
 	/* what is not answered is said again, or given up */
 	:: atomic { l[me].st == ASKING && empty(to[0]) && empty(to[1]) ->
 		if
-		:: say(REQUEST, me, l[me].life, l[me].peer, l[me].nr, l[me].qp, 0)
-		:: say(CLOSE, me, l[me].life, l[me].peer, l[me].nr, 0, 0); forget()
+		:: say(REQUEST, me, l[me].gen, l[me].peer, l[me].nr, l[me].qp, 0)
+		:: say(CLOSE, me, l[me].gen, l[me].peer, l[me].nr, 0, 0); forget()
 		fi
 	   }
 	:: atomic { l[me].st == LISTENING && empty(to[0]) && empty(to[1]) ->
-		say(READY, l[me].by, l[me].life, l[me].peer, l[me].nr, 0, 0)
+		say(READY, l[me].by, l[me].gen, l[me].peer, l[me].nr, 0, 0)
 	   }
 	:: atomic { (l[me].st == LISTENING || l[me].st == UP) && fails < FAILS ->
 		fails++;
-		say(CLOSE, l[me].by, l[me].life, l[me].peer, l[me].nr, 0, 0);
+		say(CLOSE, l[me].by, l[me].gen, l[me].peer, l[me].nr, 0, 0);
 		forget()
 	   }
 	/* a request: it is carried out by whom it reaches, or by nobody */
 	:: atomic { l[me].st == UP && REACHED ->
 		assert(l[OTHER].st == LISTENING || l[OTHER].st == UP);
 		assert(l[OTHER].to == l[me].qp);
-		assert(l[OTHER].by == l[me].by && l[OTHER].life == l[me].life &&
+		assert(l[OTHER].by == l[me].by && l[OTHER].gen == l[me].gen &&
 		       l[OTHER].peer == l[me].peer && l[OTHER].nr == l[me].nr);
-		assert((l[me].by == me -> l[me].peer : l[me].life) == p[OTHER].life)
+		assert((l[me].by == me -> l[me].peer : l[me].gen) == p[OTHER].gen)
 	   }
-	:: atomic { me == 0 && p[0].record < p[1].life -> p[0].record = p[1].life }
-	:: atomic { me == 1 && p[1].life == 1 ->
-		p[1].life = 2;
+	:: atomic { me == 0 && p[0].record < p[1].gen -> p[0].record = p[1].gen }
+	:: atomic { me == 1 && p[1].gen == 1 ->
+		p[1].gen = 2;
 		p[1].number = 0;
 		p[1].seen = 0;
 		p[1].floor = 0;
@@ -261,9 +262,9 @@ init {
 	atomic {
 		l[0].st = NONE;
 		l[1].st = NONE;
-		p[0].life = 1;
+		p[0].gen = 1;
 		p[0].record = 1;
-		p[1].life = 1;
+		p[1].gen = 1;
 		p[1].record = 1;
 		run port(0);
 		run port(1);

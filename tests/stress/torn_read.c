@@ -6,7 +6,7 @@
  * A READ promises no order in which it samples memory, so each reader copies
  * the 32 words of a bucket in a random order, with pauses in random places.
  * The writer lets the table grow from one page through all doublings and
- * shrink again, round after round, each round a new life of the server.
+ * shrink again, round after round, each round a new incarnation of the server.
  *
  * The referee knows, for each key, the last change that was acknowledged and
  * the last that was begun. A look-up must answer with the state of some moment
@@ -207,7 +207,7 @@ static void change(__u32 id, bool present)
 	atomic_store(&keys[id].acked, state);
 }
 
-/* One life of the server: grow from one page to all keys, then breathe. */
+/* One incarnation of the server: grow from one page to all keys, then breathe. */
 static void writer_round(__u64 *rnd, unsigned long until)
 {
 	bool growing = true;
@@ -269,8 +269,8 @@ static int report(const struct counts *c, unsigned int rounds, double seconds)
 	       "%.3f READs a look-up, %lu roots read\n",
 	       c->lookups, c->hits, c->misses, c->gave_up, seconds,
 	       (double)c->reads / (double)c->lookups, c->roots);
-	printf("torn_read: meanwhile %u lives of the table, %llu bucket writes, %llu reseeds, "
-	       "%llu splits, %llu merges, %llu doublings\n",
+	printf("torn_read: meanwhile %u incarnations of the table, %llu bucket writes, "
+	       "%llu reseeds, %llu splits, %llu merges, %llu doublings\n",
 	       rounds, (unsigned long long)writer_stats.bucket_writes,
 	       (unsigned long long)writer_stats.reseeds, (unsigned long long)writer_stats.splits,
 	       (unsigned long long)writer_stats.merges, (unsigned long long)writer_stats.doublings);

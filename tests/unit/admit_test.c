@@ -263,7 +263,7 @@ static void test_hello_alone_replaces_nothing(void **state)
 	assert_int_equal(fx->client[1].closed, 0);
 }
 
-/* After a power cut everybody comes back as another life, within some seconds. */
+/* After a power cut everybody comes back as another generation, within some seconds. */
 static void test_the_most_silent_makes_room(void **state)
 {
 	struct admit_fixture *fx = *state;

@@ -666,7 +666,7 @@ static void test_a_root_that_cannot_be_read(void **state)
 	places[0].table.root.incarnation ^= krp_cpu_to_le64(1);
 	expect(-ENOENT, 0, 0, 5, 1);
 	servers[0].n.misses = 0;
-	beats(0, 73000, 0); /* whole, but of another life */
+	beats(0, 73000, 0); /* whole, but of another incarnation */
 	places[0].reads = places[1].reads = 0;
 	expect(-ENOENT, 1, 0, 2, 1);
 	assert_false(servers[0].up);

@@ -116,8 +116,8 @@ static void test_restart(void **state)
 	assert_int_equal(krp_session_doubtful(s, now_ns()), 0);
 }
 
-/* All is told again to the same life, too: another may have taken it meanwhile. */
-static void test_same_life(void **state)
+/* All is told again to the same incarnation, too: another may have taken it meanwhile. */
+static void test_same_incarnation(void **state)
 {
 	struct krp_key key;
 
@@ -532,7 +532,7 @@ int main(void)
 		CASE(test_withdraw_does_not_extend),
 		CASE(test_refused_is_tried_again),
 		CASE(test_restart),
-		CASE(test_same_life),
+		CASE(test_same_incarnation),
 		CASE(test_hanging_server),
 		CASE(test_changes),
 		CASE(test_resync_of_the_server),

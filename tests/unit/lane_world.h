@@ -52,7 +52,7 @@ static inline bool lw_mutant_is(const char *what)
  * @make: a port makes a lane in a step.
  * @post: a request is posted in a step.
  * @close: a port closes a lane in a step.
- * @reboot: a port begins a new life in a step.
+ * @reboot: a port begins a new generation in a step.
  * @break_lane: a queue pair fails in a step.
  * @replay: the hostile host sends something again in a step.
  * @forge: it makes a REQUEST up in a step.
@@ -126,7 +126,7 @@ struct lw_side {
  * @record: what it publishes.
  * @qp: queue pairs.
  * @secret: of its cookies.
- * @generation: its life.
+ * @generation: of the port.
  */
 struct lw_port {
 	struct krp_lanes t;
@@ -209,7 +209,7 @@ struct krp_lanes_entry *lw_lane(struct lw_world *w, uint32_t from, uint32_t to, 
 /* Let all come to rest, close all lanes, and judge. Return: text, or NULL: all is well. */
 const char *lw_judge(struct lw_world *w);
 
-/* A port begins a new life. */
+/* A port begins a new generation. */
 void lw_reboot(struct lw_world *w, uint32_t port);
 
 uint64_t lw_random(struct lw_world *w, uint64_t below);

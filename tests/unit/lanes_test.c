@@ -269,7 +269,7 @@ static void test_a_request_makes_one_lane(void **state)
 	assert_int_equal(judge(&q), KRP_LANES_ACCEPT);
 }
 
-static void test_lives(void **state)
+static void test_generations(void **state)
 {
 	struct krp_lane_packet p = request_of(1, 5);
 	struct krp_lanes_entry *e = accept_it(&p), *f;
@@ -300,8 +300,8 @@ static void test_lives(void **state)
 	assert_int_equal(judge(&p), KRP_LANES_DROP);
 }
 
-/* A new life ends lanes to older ones, and no REQUEST of this port to it. */
-static void test_a_request_to_a_new_life_stays(void **state)
+/* A new generation ends lanes to older ones, and no REQUEST of this port to it. */
+static void test_a_request_to_a_new_generation_stays(void **state)
 {
 	struct krp_lane_ports ports = lw_ports_b;
 	struct krp_lane_packet p = request_of(1, 1);
@@ -326,8 +326,8 @@ static void test_a_request_to_a_new_life_stays(void **state)
 	assert_int_equal(judge(&p), KRP_LANES_DROP); /* this port's counts */
 }
 
-/* A record that speaks of a life that there is not: who asks by it hears the true one all the same. */
-static void test_a_record_makes_no_life(void **state)
+/* A record may speak of a generation that there is not: who asks by it hears the true one. */
+static void test_a_record_makes_no_generation(void **state)
 {
 	struct krp_lane_ports ports = lw_ports_b;
 	struct krp_lane_packet p = request_of(1, 1);
@@ -343,7 +343,7 @@ static void test_a_record_makes_no_life(void **state)
 	assert_non_null(asks);
 	pull(asks);
 	assert_int_equal(judge(&p),
-			 KRP_LANES_DROP); /* of that index there is one, to the wrong life */
+			 KRP_LANES_DROP); /* of that index there is one, to the wrong generation */
 	p.index = 1;
 	e = accept_it(&p);
 	assert_int_equal(e->lane.ports.peer_generation, 20);
@@ -751,9 +751,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_requests_that_are_refused, begin),
 		cmocka_unit_test_setup(test_a_request_makes_one_lane, begin),
-		cmocka_unit_test_setup(test_lives, begin),
-		cmocka_unit_test_setup(test_a_request_to_a_new_life_stays, begin),
-		cmocka_unit_test_setup(test_a_record_makes_no_life, begin),
+		cmocka_unit_test_setup(test_generations, begin),
+		cmocka_unit_test_setup(test_a_request_to_a_new_generation_stays, begin),
+		cmocka_unit_test_setup(test_a_record_makes_no_generation, begin),
 		cmocka_unit_test_setup(test_cookies_without_keys, begin),
 		cmocka_unit_test_setup(test_a_flood_of_requests, begin),
 		cmocka_unit_test_setup(test_what_is_forgotten, begin),

@@ -348,7 +348,7 @@ static void test_segments_that_are_no_good(void **state)
 	check_refused(-EPROTO, 1 + KRP_LOAD_TRIES);
 	sv.segments[3] = good;
 	sv.segments[3].check = krp_cpu_to_le32(
-		krp_segment_check(&sv.segments[3], 3, INCARNATION + 1)); /* of another life */
+		krp_segment_check(&sv.segments[3], 3, INCARNATION + 1)); /* of another one */
 	check_refused(-EPROTO, 1 + KRP_LOAD_TRIES);
 	sv.segments[3] = good;
 	check_loads(NULL);

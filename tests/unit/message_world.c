@@ -104,7 +104,7 @@ static void mw_step_at(struct mw_world *w, struct mw_end *e, uint64_t at_ns)
 	struct mw_event *ev = mw_event_new(w, MW_STEP, at_ns);
 
 	ev->end = (uint32_t)(e - w->end);
-	ev->life = e->queue;
+	ev->queue = e->queue;
 	mw_later(w, ev);
 }
 
@@ -242,7 +242,7 @@ static void mw_fetch(struct mw_world *w, struct mw_end *e)
 		ev = mw_event_new(w, MW_READ,
 				  w->now_ns + MW_US * (1 + mw_random(w, 2ULL * w->plan.delay_us)));
 		ev->end = (uint32_t)(e - w->end);
-		ev->life = e->queue;
+		ev->queue = e->queue;
 		ev->want = i;
 		ev->seq = e->want[i].number;
 		mw_later(w, ev);
@@ -456,12 +456,12 @@ static bool mw_do(struct mw_world *w, struct mw_end *e, const struct krp_stream_
 		memcpy(&ev->body, &todo->body, todo->bytes - sizeof(todo->packet));
 		ev->bytes = todo->bytes + todo->payload;
 		ev->end = (uint32_t)(e - w->end);
-		ev->life = e->queue;
+		ev->queue = e->queue;
 		mw_post(w, e, ev);
 		return true;
 	case KRP_STREAM_PASS:
 		w->node[e->node].pass[peer] = todo->number;
-		w->node[e->node].pass_life[peer] = e->s.peer_generation;
+		w->node[e->node].pass_generation[peer] = e->s.peer_generation;
 		return true;
 	case KRP_STREAM_COMPLETE:
 	case KRP_STREAM_RELEASE:
@@ -505,7 +505,7 @@ static bool mw_drain(struct mw_world *w, struct mw_end *e)
 	e->timer_ns = todo.until_ns;
 	ev = mw_event_new(w, MW_TIMER, todo.until_ns);
 	ev->end = (uint32_t)(e - w->end);
-	ev->life = e->queue;
+	ev->queue = e->queue;
 	mw_later(w, ev);
 	return true;
 }
@@ -826,7 +826,7 @@ static void mw_world_event(struct mw_world *w)
 static void mw_happen(struct mw_world *w, struct mw_event *ev)
 {
 	struct mw_end *e = &w->end[ev->end];
-	bool same = e->used && e->queue == ev->life;
+	bool same = e->used && e->queue == ev->queue;
 
 	switch (ev->kind) {
 	case MW_PACKET:
@@ -973,7 +973,7 @@ struct mw_end *mw_open(struct mw_world *w, uint32_t from, uint32_t to)
 	memcpy(open.user, &nr, sizeof(nr));
 	open.tag = krp_cpu_to_le64(mw_random(w, UINT64_MAX) | 1);
 	open.peer_generation = krp_cpu_to_le64(w->node[to].generation);
-	if (n->pass_life[to] == w->node[to].generation)
+	if (n->pass_generation[to] == w->node[to].generation)
 		open.pass = krp_cpu_to_le64(n->pass[to]);
 	mw_request(w, nr, 0, 0, &req);
 	if (krp_stream_connect(&e->s, w->now_ns, e->queue, MW_SERVICE, &open, first ? &req : NULL))

@@ -50,7 +50,7 @@ static inline bool mw_mutant_is(const char *what)
  * @MW_NOTHING: nothing.
  * @MW_RESET: the initiator is reset: what is in flight may be lost.
  * @MW_KILL: the program is killed.
- * @MW_REBOOT: the node begins a new life.
+ * @MW_REBOOT: the node begins a new generation.
  */
 enum mw_blow {
 	MW_NOTHING,
@@ -195,11 +195,11 @@ struct mw_tomb {
  * struct mw_node - A node.
  * @record: what it publishes.
  * @gid: its address.
- * @generation: its life.
+ * @generation: of the node.
  * @secret: of its passes.
  * @pool: receive buffers that are free.
  * @pass: passes that other nodes gave it, by node.
- * @pass_life: generation of the node that gave it.
+ * @pass_generation: generation of the node that gave it.
  * @tomb: ends that are gone.
  * @lookups: its look-ups.
  */
@@ -208,7 +208,7 @@ struct mw_node {
 	uint8_t gid[KRP_GID_BYTES];
 	uint64_t generation, secret;
 	uint32_t pool;
-	uint64_t pass[MW_NODES_MAX], pass_life[MW_NODES_MAX];
+	uint64_t pass[MW_NODES_MAX], pass_generation[MW_NODES_MAX];
 	struct mw_tomb tomb[MW_TOMBS];
 	struct krp_listen_lookups lookups;
 };
@@ -224,7 +224,7 @@ struct mw_node {
  * @end: end that it is of.
  * @want: of a READ: index in mw_end.want.
  * @bytes: length of the packet with its body.
- * @life: mw_end.queue when it was begun: of another life it is of nobody.
+ * @queue: mw_end.queue when it was begun; if that is another one now, it is of nobody.
  * @seq: of a READ: number of the message.
  * @packet: header.
  * @body: what follows it.
@@ -234,7 +234,7 @@ struct mw_event {
 	uint8_t kind;
 	bool lost;
 	uint32_t from, to, end, want, bytes;
-	uint64_t life, seq;
+	uint64_t queue, seq;
 	struct krp_message packet;
 	union {
 		struct krp_message_open open;

@@ -390,7 +390,7 @@ static void test_bucket_any_flipped_bit_is_torn(void **state)
 	assert_int_equal(got.kind, 0x77); /* untouched */
 }
 
-static void test_bucket_of_another_place_or_life_is_refused(void **state)
+static void test_bucket_of_another_place_or_incarnation_is_refused(void **state)
 {
 	__u64 hash = krp_key_hash(&sample_key, SALT);
 	unsigned int index = krp_bucket_index(hash, 513);
@@ -781,7 +781,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_message_vectors),
 		cmocka_unit_test(test_auth_vectors),
 		cmocka_unit_test(test_bucket_any_flipped_bit_is_torn),
-		cmocka_unit_test(test_bucket_of_another_place_or_life_is_refused),
+		cmocka_unit_test(test_bucket_of_another_place_or_incarnation_is_refused),
 		cmocka_unit_test(test_whole_bucket_that_is_not_the_keys_is_stale),
 		cmocka_unit_test(test_crowded_bucket_proves_no_miss),
 		cmocka_unit_test(test_root_checks),

@@ -77,7 +77,7 @@ static void server_stop(struct wd_world *w, unsigned int nr)
 void wd_server_start(struct wd_world *w, unsigned int nr)
 {
 	struct wd_server *server = &w->server[nr];
-	struct ms_table_config table = { .incarnation = 1000 + ++w->lives,
+	struct ms_table_config table = { .incarnation = 1000 + ++w->incarnations,
 					 .salt = 5,
 					 .log2_segment_pages = 4,
 					 .segments_max = 16,
@@ -95,7 +95,7 @@ void wd_server_start(struct wd_world *w, unsigned int nr)
 	server->hub.keys.nr = 1;
 	server->hub.keys.key[0].len = 32;
 	memset(server->hub.keys.key[0].bytes, 0x5a, 32);
-	memset(server->hub.secret, (int)(0x30 + nr + w->lives), sizeof(server->hub.secret));
+	memset(server->hub.secret, (int)(0x30 + nr + w->incarnations), sizeof(server->hub.secret));
 	server->reachable = true;
 }
 

@@ -105,7 +105,7 @@ struct wd_client {
  * @servers_nr: servers in use.
  * @server: servers.
  * @client: clients.
- * @lives: lives of servers begun so far.
+ * @incarnations: incarnations of servers begun so far.
  * @lose_every: each so manyth message costs its connection; 0: none.
  * @messages: messages delivered.
  * @limits: of a server that is started.
@@ -117,7 +117,7 @@ struct wd_world {
 	unsigned int servers_nr;
 	struct wd_server server[WD_SERVERS];
 	struct wd_client client[WD_CLIENTS];
-	unsigned int lives;
+	unsigned int incarnations;
 	unsigned int lose_every;
 	unsigned int messages;
 	struct ms_limits limits;
@@ -133,7 +133,7 @@ void wd_begin(struct wd_world *w, unsigned int servers_nr, uint64_t seed);
 /* The end of it. */
 void wd_end(struct wd_world *w);
 
-/* A new life of a server; the one before, if there was one, and its connections end. */
+/* A new incarnation of a server; the one before, if there was one, and its connections end. */
 void wd_server_start(struct wd_world *w, unsigned int server);
 
 /* A client at an address. */

@@ -127,7 +127,7 @@ static void test_first_contact_costs_a_round_trip_once(void **state)
 	assert_int_equal(w->packets[KRP_MESSAGE_OPEN], 3);
 	assert_int_equal(w->packets[KRP_MESSAGE_CHALLENGE], 1);
 	assert_int_equal(w->packets[KRP_MESSAGE_ACCEPT], 2);
-	/* another life of the receiver has another secret */
+	/* another generation of the receiver has another secret */
 	mw_reboot(w, 1);
 	mw_open(w, 0, 1);
 	mw_run(w, 30000 * MW_MS);
@@ -375,10 +375,10 @@ static void test_memory_is_held_until_no_read_can_come(void **state)
 	assert_int_equal(krp_stream_next(&a->s, dead_ns, &todo), KRP_STREAM_FORGET);
 	mw_free(w);
 
-	/* another life of the peer READs nothing of the old one's */
+	/* another generation of the peer READs nothing of the old one's */
 	w = announced(&a, &b, &seq);
 	krp_stream_lost(&a->s, w->now_ns, -ECONNRESET, w->node[1].generation);
-	assert_int_equal(a->s.state, KRP_STREAM_OPEN); /* the same life */
+	assert_int_equal(a->s.state, KRP_STREAM_OPEN); /* the same one */
 	krp_stream_lost(&a->s, w->now_ns, -ECONNRESET, w->node[1].generation + 1);
 	assert_int_equal(krp_stream_next(&a->s, w->now_ns, &todo), KRP_STREAM_RELEASE);
 	mw_free(w);
@@ -780,8 +780,8 @@ static void test_what_a_refusal_ends(void **state)
 		}
 }
 
-/* A peer that says of itself to be another life may READ on: memory stays until it cannot. */
-static void test_only_the_table_says_that_a_life_is_over(void **state)
+/* A peer that says of itself to be another generation may READ on: memory stays until it cannot. */
+static void test_only_the_table_says_that_a_generation_is_over(void **state)
 {
 	struct krp_stream_todo todo;
 	struct krp_message m;
@@ -956,7 +956,7 @@ int main(void)
 		cmocka_unit_test(test_accepted_and_not_confirmed),
 		cmocka_unit_test(test_accept_that_comes_again),
 		cmocka_unit_test(test_what_a_refusal_ends),
-		cmocka_unit_test(test_only_the_table_says_that_a_life_is_over),
+		cmocka_unit_test(test_only_the_table_says_that_a_generation_is_over),
 		cmocka_unit_test(test_packet_that_is_posted_late),
 		cmocka_unit_test(test_death_by_the_clock_takes_two_looks),
 		cmocka_unit_test(test_peer_that_has_forgotten),
