@@ -138,9 +138,9 @@ void bn_wc_check(const struct ibv_wc *wc)
 }
 
 /* Return: 1 with a completion, 0 if there was none in time. */
-static int bn_poll_for(struct ibv_cq *cq, struct ibv_wc *ret_wc, uint64_t patience_ns)
+static int bn_poll_for(struct ibv_cq *cq, struct ibv_wc *ret_wc, uint64_t timeout_ns)
 {
-	uint64_t begin_ns = patience_ns ? bn_now_ns() : 0;
+	uint64_t begin_ns = timeout_ns ? bn_now_ns() : 0;
 	unsigned int spins = 0;
 	int nr;
 
@@ -152,7 +152,7 @@ static int bn_poll_for(struct ibv_cq *cq, struct ibv_wc *ret_wc, uint64_t patien
 		if (nr)
 			return 1;
 		if (++spins % BN_SPINS == 0) {
-			if (patience_ns && bn_now_ns() - begin_ns > patience_ns)
+			if (timeout_ns && bn_now_ns() - begin_ns > timeout_ns)
 				return 0;
 			sched_yield(); /* a software NIC may need this CPU */
 		}
@@ -160,9 +160,9 @@ static int bn_poll_for(struct ibv_cq *cq, struct ibv_wc *ret_wc, uint64_t patien
 	}
 }
 
-int bn_poll(struct ibv_cq *cq, struct ibv_wc *ret_wc, uint64_t patience_ns)
+int bn_poll(struct ibv_cq *cq, struct ibv_wc *ret_wc, uint64_t timeout_ns)
 {
-	int got = bn_poll_for(cq, ret_wc, patience_ns);
+	int got = bn_poll_for(cq, ret_wc, timeout_ns);
 
 	if (got)
 		bn_wc_check(ret_wc);

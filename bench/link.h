@@ -66,11 +66,11 @@ void bn_wc_check(const struct ibv_wc *wc);
  * bn_poll() - Busy-poll for one completion.
  * @cq: queue.
  * @ret_wc: the completion.
- * @patience_ns: bound; 0 for none.
+ * @timeout_ns: bound; 0 for none.
  *
  * Return: 1 with a successful completion, 0 if there was none in time.
  */
-int bn_poll(struct ibv_cq *cq, struct ibv_wc *ret_wc, uint64_t patience_ns);
+int bn_poll(struct ibv_cq *cq, struct ibv_wc *ret_wc, uint64_t timeout_ns);
 
 /**
  * bn_poll_any() - Busy-poll for one completion, good or bad.

@@ -36,7 +36,7 @@
 #include "bench/way.h"
 
 #define BN_WARM 20
-#define BN_PATIENCE_MS 10000
+#define BN_TIMEOUT_MS 10000
 #define BN_CROWD_BYTES 64
 #define BN_CROWD_MAX 1024 /* connections */
 #define BN_NUMBERS 65536 /* connections of a node are numbered below that */
@@ -59,7 +59,7 @@ struct bn_talk {
 /* The next letter, which is of this kind. */
 static const struct krcore_letter *bn_talk_next(struct bn_box *box, uint8_t kind)
 {
-	if (!bn_box_take(box, 1, BN_PATIENCE_MS))
+	if (!bn_box_take(box, 1, BN_TIMEOUT_MS))
 		bn_wrong("no letter came");
 	if (box->letters[0].kind == kind)
 		return &box->letters[0];
@@ -197,7 +197,7 @@ static const char *bn_verbs_back(void *state, uint32_t bytes)
 	uint32_t back;
 	char *data;
 
-	back = bn_pair_next(pair, BN_PATIENCE_MS * 1000000ULL, &wc, &data);
+	back = bn_pair_next(pair, BN_TIMEOUT_MS * 1000000ULL, &wc, &data);
 	if (!back)
 		bn_wrong("no answer came");
 	bn_pair_again(pair, &wc); /* it stays until as many have come as there are places */
@@ -408,7 +408,7 @@ static void bn_pull_large(struct bn_box *box, const struct bn_pull *pull)
 		unsigned int nr = 0;
 
 		if (left)
-			nr = bn_box_take(box, BN_BOX_LETTERS, box->under_way ? 0 : BN_PATIENCE_MS);
+			nr = bn_box_take(box, BN_BOX_LETTERS, box->under_way ? 0 : BN_TIMEOUT_MS);
 		left -= bn_fetch_all(box, nr, pull);
 		if (!box->under_way)
 			bn_wrong("no message was announced");
@@ -422,7 +422,7 @@ static void bn_pull_copied(struct bn_box *box, const struct bn_pull *pull)
 	unsigned int nr, i;
 
 	while (left) {
-		nr = bn_box_take(box, BN_BOX_LETTERS, BN_PATIENCE_MS);
+		nr = bn_box_take(box, BN_BOX_LETTERS, BN_TIMEOUT_MS);
 		if (!nr)
 			bn_wrong("no message came");
 		for (i = 0; i < nr; i++) {
@@ -541,7 +541,7 @@ static void bn_many_open(struct bn_many *crowd, const char *target)
 /* Take what has come back, and send as many again if @go_on. Return: how many came. */
 static unsigned int bn_many_some(struct bn_many *crowd, bool go_on)
 {
-	unsigned int nr = bn_box_take(&crowd->box, BN_BOX_LETTERS, BN_PATIENCE_MS), i;
+	unsigned int nr = bn_box_take(&crowd->box, BN_BOX_LETTERS, BN_TIMEOUT_MS), i;
 	struct krcore_send_wr wrs[BN_BOX_LETTERS];
 
 	if (!nr)

@@ -94,10 +94,10 @@ void bn_pair_sent(struct bn_pair *pair)
 	bn_poll(pair->qp->send_cq, &wc, 0);
 }
 
-uint32_t bn_pair_next(struct bn_pair *pair, uint64_t patience_ns, struct ibv_wc *ret_wc,
+uint32_t bn_pair_next(struct bn_pair *pair, uint64_t timeout_ns, struct ibv_wc *ret_wc,
 		      char **ret_data)
 {
-	if (!bn_poll(pair->qp->recv_cq, ret_wc, patience_ns))
+	if (!bn_poll(pair->qp->recv_cq, ret_wc, timeout_ns))
 		return 0;
 	*ret_data = bn_pair_place(pair, ret_wc->wr_id) + pair->grh;
 	return ret_wc->byte_len - pair->grh;

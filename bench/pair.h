@@ -75,13 +75,13 @@ void bn_pair_sent(struct bn_pair *pair);
 /**
  * bn_pair_next() - Wait for a message.
  * @pair: end.
- * @patience_ns: bound; 0 for none.
+ * @timeout_ns: bound; 0 for none.
  * @ret_wc: its completion: where it lies.
  * @ret_data: its first byte.
  *
  * Return: bytes, or 0: none came in time.
  */
-uint32_t bn_pair_next(struct bn_pair *pair, uint64_t patience_ns, struct ibv_wc *ret_wc,
+uint32_t bn_pair_next(struct bn_pair *pair, uint64_t timeout_ns, struct ibv_wc *ret_wc,
 		      char **ret_data);
 
 /** bn_pair_again() - Receive into that place again. @pair: end. @wc: of bn_pair_next(). */

@@ -15,7 +15,7 @@
 #include "bench/samples.h"
 #include "bench/ud_rpc.h"
 
-#define BN_PATIENCE_NS 1000000000ULL
+#define BN_TIMEOUT_NS 1000000000ULL
 #define BN_TRIES 10
 #define BN_WARM 50
 
@@ -86,7 +86,7 @@ static int bn_wait(struct bn_rpc_client *c, struct bn_answer *ret)
 {
 	struct ibv_wc wc;
 
-	while (bn_poll(c->id->qp->recv_cq, &wc, BN_PATIENCE_NS)) {
+	while (bn_poll(c->id->qp->recv_cq, &wc, BN_TIMEOUT_NS)) {
 		*ret = c->in[wc.wr_id].answer;
 		bn_receive(c, (unsigned int)wc.wr_id);
 		if (ret->xid == c->out.xid)
