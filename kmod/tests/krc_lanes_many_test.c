@@ -26,7 +26,7 @@
 #define KRC_MANY_ALONE_STEPS 8000 /* one user is alone for so long */
 #define KRC_MANY_TURN 4 /* steps in which each node is looked after once */
 #define KRC_MANY_USE_STEPS 20 /* a lane is used for so long */
-#define KRC_MANY_PATIENCE 10000 /* steps after which somebody starves */
+#define KRC_MANY_STARVED_STEPS 10000 /* steps after which somebody starves */
 
 /**
  * struct krc_many_node - A node that the hub may have lanes to.
@@ -530,7 +530,7 @@ static void krc_test_nodes_that_come_and_go(struct kunit *test)
 	while (m->step < KRC_MANY_STEPS)
 		krc_many_tick(m);
 	m->calm = true; /* nobody comes any more: who still waits is served */
-	while (m->step < KRC_MANY_STEPS + KRC_MANY_PATIENCE && m->served < m->asked)
+	while (m->step < KRC_MANY_STEPS + KRC_MANY_STARVED_STEPS && m->served < m->asked)
 		krc_many_tick(m);
 	krc_many_count(m);
 	for (i = 0; i < KRC_MANY_NODES; i++)
@@ -542,7 +542,7 @@ static void krc_test_nodes_that_come_and_go(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, m->served, m->asked);
 	KUNIT_EXPECT_EQ(test, m->most, (u32)KRC_LANES_MAX); /* the bound was reached */
 	KUNIT_EXPECT_EQ(test, m->alone, m->users[0].limit); /* and that of a user */
-	KUNIT_EXPECT_LT(test, m->longest, (u32)KRC_MANY_PATIENCE);
+	KUNIT_EXPECT_LT(test, m->longest, (u32)KRC_MANY_STARVED_STEPS);
 	KUNIT_EXPECT_GT(test, m->hub.closed, 300ULL);
 	KUNIT_EXPECT_GT(test, m->gone, 100U);
 	for (i = 0; i < KRC_MANY_USERS; i++)

@@ -5,18 +5,18 @@
  * Its slots are frozen one by one; from then on nothing in it changes, so any client can make
  * the two that follow it, and the first that puts its own into the trie has split it. So that not
  * all do it at once, a client says in the trie that it does; if nothing comes of it for
- * KR_PATIENCE, another takes over.
+ * KR_SPLIT_PAUSES, another takes over.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "race/lib/client.h"
 
-#define KR_PATIENCE 24 /* pauses, which grow to KR_PATIENCE_MS */
-#define KR_PATIENCE_MS 8
+#define KR_SPLIT_PAUSES 24 /* pauses, which grow to KR_SPLIT_PAUSE_MAX_MS */
+#define KR_SPLIT_PAUSE_MAX_MS 8
 #define KR_FREEZE_ROUNDS 1000
 #define KR_CLAIM_ROUNDS 1000
-#define KR_OTHERS_ROUNDS 20 /* times KR_PATIENCE that a client without memory waits */
+#define KR_OTHERS_ROUNDS 20 /* times KR_SPLIT_PAUSES that a client without memory waits */
 
 /**
  * struct kr_splitting - A split under way.
@@ -67,8 +67,9 @@ static int kr_await(struct kr_client *c, uint64_t at, uint64_t was, uint64_t *re
 	unsigned int waited;
 	int err;
 
-	for (waited = 0; waited < KR_PATIENCE; waited++) {
-		c->t->ops->pause(c->t, waited < KR_PATIENCE_MS ? waited : KR_PATIENCE_MS);
+	for (waited = 0; waited < KR_SPLIT_PAUSES; waited++) {
+		c->t->ops->pause(c->t,
+				 waited < KR_SPLIT_PAUSE_MAX_MS ? waited : KR_SPLIT_PAUSE_MAX_MS);
 		err = kr_read(c, at, c->words, 8);
 		if (err)
 			return err;
