@@ -85,10 +85,10 @@ def kernel_arguments(qemu_arguments):
 def slowness(kernel):
     """By how much longer than it is written a test waits for what must come. Emulated guests have
     of the processors what other guests and builds leave, and stand still for seconds."""
-    return max(kernel.times(), 1 if patience() == 1 else EMULATED_TIMES)
+    return max(kernel.times(), 1 if slowdown() == 1 else EMULATED_TIMES)
 
 
-def patience():
+def slowdown():
     """By how much longer things take than on KVM; for time limits."""
     forced = os.environ.get("KRCORE_ACCEL", "")
     if forced:

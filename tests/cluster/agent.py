@@ -126,9 +126,9 @@ class Qmp(_Dialogue):
 class Process:
     """A command running in a guest, in a process group of its own."""
 
-    def __init__(self, agent, command, pid, patience=1):
+    def __init__(self, agent, command, pid, slowdown=1):
         self._agent = agent
-        self._patience = patience
+        self._slowdown = slowdown
         self.command = command
         self.pid = pid
         self._status = None
@@ -145,7 +145,7 @@ class Process:
 
     def wait(self, timeout=60):
         """Wait for its end; returns a Result."""
-        timeout *= self._patience
+        timeout *= self._slowdown
         start = time.monotonic()
         pause = 0.01
         while self.poll() is None:
@@ -209,7 +209,7 @@ class GuestAgent(_Dialogue):
             raise AgentError(f"{self._name}: {command}: {reply['error'].get('desc')}")
         return reply.get("return")
 
-    def popen(self, command, stdin=None, env=None, limit=0, patience=1):
+    def popen(self, command, stdin=None, env=None, limit=0, slowdown=1):
         """Start a shell command; `limit` seconds after which the guest ends it (0: none), and
         by how much longer than it is told one waits for its end."""
         arguments = {"path": "/usr/bin/timeout", "capture-output": True,
@@ -220,7 +220,7 @@ class GuestAgent(_Dialogue):
         if stdin is not None:
             data = stdin.encode() if isinstance(stdin, str) else stdin
             arguments["input-data"] = base64.b64encode(data).decode()
-        return Process(self, command, self.call("guest-exec", **arguments)["pid"], patience)
+        return Process(self, command, self.call("guest-exec", **arguments)["pid"], slowdown)
 
     def run(self, command, timeout=60, check=True, **kwargs):
         """Run a shell command to its end. `check`: a status other than 0 is an error."""

@@ -24,7 +24,7 @@ from .machine import Machine
 from .process import Process
 
 RUN_PREFIX = f"krcore-{os.getuid()}-run-"
-BOOT_SECONDS = 240      # for all guests, on KVM; times accel.patience()
+BOOT_SECONDS = 240      # for all guests, on KVM; times accel.slowdown()
 
 
 @dataclasses.dataclass

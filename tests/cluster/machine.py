@@ -120,7 +120,7 @@ class Machine:
         """Power cut, then a cold boot from the guest's own disks."""
         self.power_off()
         self.start()
-        self.wait_ready(timeout or 180 * accel.patience() * self._parts.kernel.times())
+        self.wait_ready(timeout or 180 * accel.slowdown() * self._parts.kernel.times())
 
     # -- commands and files --------------------------------------------------
 
@@ -137,7 +137,7 @@ class Machine:
         """Start a shell command: `.poll()`, `.wait(timeout)`, `.kill()`."""
         self.require_alive()
         times = self._slowness()
-        return self.agent.popen(command, limit=limit * times, patience=times, **kwargs)
+        return self.agent.popen(command, limit=limit * times, slowdown=times, **kwargs)
 
     def _slowness(self):
         """Time limits are so many times what is said."""

@@ -78,14 +78,14 @@ class Process:
 
     def end(self, grace=3):
         """SIGTERM, and SIGKILL when that is not enough."""
-        for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, 10)):
+        for number, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, 10)):
             if not self.alive():
                 return
             try:
                 os.kill(self.pid, number)
             except ProcessLookupError:
                 return
-            if self.wait(patience):
+            if self.wait(seconds):
                 return
 
     def kill(self):

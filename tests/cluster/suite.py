@@ -51,7 +51,7 @@ def check(condition, text):
         raise AssertionError(text)
 
 
-class _Patience:
+class _Slowdown:
     times = 1       # by how much longer than it is written one waits; a Suite knows
 
 
@@ -61,7 +61,7 @@ def wait_until(condition, timeout, what, pause=0.2):
     `timeout` says when to give up, and nothing of what is tested: it is longer where guests are
     slow. What happens too late is seen by a count of what caused it.
     """
-    timeout *= _Patience.times
+    timeout *= _Slowdown.times
     deadline = time.monotonic() + timeout
     while True:
         value = condition()
@@ -136,7 +136,7 @@ class Suite:
         self.log_dir = log_dir
         self.passed = self.failed = self.skipped = 0
         self._took = {}     # name of a test: seconds
-        self._times = _Patience.times = accel.slowness(cluster.kernel)
+        self._times = _Slowdown.times = accel.slowness(cluster.kernel)
         self._broken = None
 
     def run(self, tests):

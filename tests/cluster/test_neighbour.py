@@ -70,7 +70,7 @@ def test_a_write_is_done_once_or_reported(cluster):
 
 UNSERVED = "/usr/local/bin/krc_unserved"
 UNSERVED_OUT = "/run/krc-unserved.out"
-PATIENCE = 90       # seconds in which a call of others ends that waits for nobody: what waits for
+TIMEOUT_S = 90      # seconds in which a call of others ends that waits for nobody: what waits for
                     # memory that never comes does so for ever
 
 
@@ -101,9 +101,9 @@ def _there(machine, how):
 
 def _others_work(machine, peer, when):
     """Others open the device, ask what there is, register and transfer."""
-    said = machine.run(f"timeout {PATIENCE} {program(machine)} ports", check=False)
+    said = machine.run(f"timeout {TIMEOUT_S} {program(machine)} ports", check=False)
     check(said.status == 0 and said.out.strip(), f"{when}: {said!r}")
-    worked = client(machine, f"{peer} loop 1", timeout=2 * PATIENCE)
+    worked = client(machine, f"{peer} loop 1", timeout=2 * TIMEOUT_S)
     check(not worked.status, f"{when}: {worked!r}")
 
 
@@ -129,12 +129,12 @@ def test_registration_never_holds_the_node(cluster):
         try:
             with _registering(node1, "killable"), _registering(node1, "stuck"):
                 _others_work(node1, peer, "beside them")
-                node1.run("krcore-metactl node down", timeout=PATIENCE)
-                said = node1.run(f"timeout {PATIENCE} {program(node1)} ports")
+                node1.run("krcore-metactl node down", timeout=TIMEOUT_S)
+                said = node1.run(f"timeout {TIMEOUT_S} {program(node1)} ports")
                 check(not said.out.strip(), f"the node is down: {said!r}")
                 nodes.node_up(node1)
                 _others_work(node1, peer, "after node down and up")
-                node1.remove_nic(timeout=PATIENCE)
+                node1.remove_nic(timeout=TIMEOUT_S)
                 node1.add_nic()
                 wait_until(lambda: nodes.ports(node1), 60, "a port is up again")
                 krcore.wait_ready(node1)
@@ -144,16 +144,16 @@ def test_registration_never_holds_the_node(cluster):
                            "who can be killed is gone")
                 check(_there(node1, "stuck"), "the other one waits for its pages")
                 _others_work(node1, peer, "beside a program that was killed and hangs")
-                node1.run("krcore-metactl node down", timeout=PATIENCE)
+                node1.run("krcore-metactl node down", timeout=TIMEOUT_S)
                 # its code is still in use: that is said, and not waited for
-                kept = node1.run(f"timeout {PATIENCE} rmmod krcore", check=False)
+                kept = node1.run(f"timeout {TIMEOUT_S} rmmod krcore", check=False)
                 check(kept.status == 1 and "in use" in kept.err, repr(kept))
                 _let_go(node1)
         finally:
             node1.run(f"pkill -KILL -f '^{UNSERVED}'", check=False)
             _let_go(node1)
         node1.run("for i in $(seq 600); do rmmod krcore && exit; sleep 0.1; done; exit 1",
-                  timeout=PATIENCE)
+                  timeout=TIMEOUT_S)
 
 
 # -- silent peers ------------------------------------------------------------------

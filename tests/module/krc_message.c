@@ -184,7 +184,7 @@ uint32_t mt_connect(struct mt *mt, const struct krcore_key *peer, const char *sa
 
 int mt_settled(struct mt *mt, uint32_t connection)
 {
-	unsigned int nr = mt_take(mt, MT_PATIENCE_MS);
+	unsigned int nr = mt_take(mt, MT_TIMEOUT_MS);
 
 	if (!nr)
 		mt_wrong("connection %u is neither open nor dead", connection);

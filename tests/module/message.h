@@ -13,7 +13,7 @@
 #define MT_LETTERS 64 /* taken with one call */
 #define MT_BUFFER (64U << 10)
 #define MT_CONNECTIONS 1024 /* of one program, most */
-#define MT_PATIENCE_MS 60000 /* emulated guests are slow */
+#define MT_TIMEOUT_MS 60000 /* emulated guests are slow */
 
 /**
  * struct mt - A node with an inbox.

@@ -198,7 +198,7 @@ static void af_await(struct af *af, unsigned int answers)
 
 	while (af->answers < answers) {
 		had = af->answers;
-		af_some(af, MT_PATIENCE_MS);
+		af_some(af, MT_TIMEOUT_MS);
 		if (af->answers == had)
 			mt_wrong("no answer after %u", had);
 	}
@@ -209,7 +209,7 @@ static void af_settle(struct af *af, unsigned int answers)
 {
 	unsigned int waited;
 
-	for (waited = 0; (af->mt.under_way || af->answers < answers) && waited < MT_PATIENCE_MS;
+	for (waited = 0; (af->mt.under_way || af->answers < answers) && waited < MT_TIMEOUT_MS;
 	     waited += 100)
 		af_some(af, 100);
 	if (af->mt.under_way || af->answers != answers)

@@ -18,7 +18,7 @@ static int fw_completion(struct mt *mt)
 	unsigned int nr;
 
 	while (!(nr = mt_completions(mt)))
-		if (krcore_wait(mt->node, MT_PATIENCE_MS))
+		if (krcore_wait(mt->node, MT_TIMEOUT_MS))
 			mt_die("waiting");
 	if (nr != 1)
 		mt_wrong("%u completions", nr);

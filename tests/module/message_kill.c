@@ -122,7 +122,7 @@ static int ki_take(struct ki *ki, unsigned int kind, int timeout_ms)
 
 static void ki_await(struct ki *ki, unsigned int kind)
 {
-	if (!ki_take(ki, kind, MT_PATIENCE_MS))
+	if (!ki_take(ki, kind, MT_TIMEOUT_MS))
 		mt_wrong("the last letter is of kind %u, none of kind %u", ki->kind, kind);
 }
 
@@ -131,7 +131,7 @@ static void ki_until_told(struct ki *ki, int closed)
 {
 	int told = closed, waited;
 
-	for (waited = 0; (!told || ki->mt.under_way) && waited < MT_PATIENCE_MS; waited += 100) {
+	for (waited = 0; (!told || ki->mt.under_way) && waited < MT_TIMEOUT_MS; waited += 100) {
 		told |= ki_take(ki, KRCORE_LETTER_DIED, 100);
 		told |= ki->point == KI_CLOSING && ki->ended;
 		ki_completions(ki);
@@ -152,7 +152,7 @@ static int ki_accept(struct ki *ki)
 	struct pollfd p = { .fd = krcore_node_fd(ki->mt.node), .events = POLLIN };
 
 	if (ki->point == KI_OFFERED) {
-		if (poll(&p, 1, MT_PATIENCE_MS) != 1)
+		if (poll(&p, 1, MT_TIMEOUT_MS) != 1)
 			mt_wrong("no offer comes");
 		ki_there(ki);
 	}

@@ -356,7 +356,7 @@ static void ec_run(struct ec *ec)
 {
 	unsigned int nr, i, idle = 0;
 
-	while ((ec->left || ec->mt.under_way) && idle < MT_PATIENCE_MS) {
+	while ((ec->left || ec->mt.under_way) && idle < MT_TIMEOUT_MS) {
 		for (i = 0; i < ec->connections; i++)
 			while (ec_send(ec, &ec->conn[i]))
 				;

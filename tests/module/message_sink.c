@@ -323,7 +323,7 @@ int mt_numbers(const struct krcore_key *peer, unsigned int connections)
 			mt_die("ending");
 		nu->conn[i].shut = 1;
 	}
-	for (waited = 0; (nu->left || nu->mt.under_way) && waited < 2 * MT_PATIENCE_MS;
+	for (waited = 0; (nu->left || nu->mt.under_way) && waited < 2 * MT_TIMEOUT_MS;
 	     waited += 100)
 		nu_some(nu, 100);
 	if (nu->left || nu->mt.under_way)

@@ -224,7 +224,7 @@ static void re_finish(struct re *re)
 {
 	unsigned int i, waited, undone;
 
-	for (waited = 0; re->open && re_undone(re) && waited < MT_PATIENCE_MS; waited += 100)
+	for (waited = 0; re->open && re_undone(re) && waited < MT_TIMEOUT_MS; waited += 100)
 		if (re_take(re, 100) < 0)
 			re_lost(re);
 	undone = re_undone(re);

@@ -19,7 +19,7 @@
 
 #define TENANT_THREADS 4
 #define TENANT_PERIOD_US 40000
-#define TENANT_PATIENCE_MS 120000
+#define TENANT_TIMEOUT_MS 120000
 #define TENANT_SAMPLES_MAX 65536
 
 #define SIEGE_THREADS 64
@@ -97,7 +97,7 @@ static void *tenant_thread(void *arg)
 		sleep_until_us(due_us);
 		err = dev_post(&dev, queue, &wr, 1, NULL);
 		if (err == 1)
-			err = dev_reap(&dev, &cqe, TENANT_PATIENCE_MS) ? cqe.status : -ETIME;
+			err = dev_reap(&dev, &cqe, TENANT_TIMEOUT_MS) ? cqe.status : -ETIME;
 		if (err) {
 			me->errors++;
 			me->error = err;
@@ -223,7 +223,7 @@ static void *siege_thread(void *arg)
 
 		if (!dev_queue_open(&dev, 16, &peer, siege->flags, &queue)) {
 			if (dev_post(&dev, queue, &wr, 1, NULL) == 1 &&
-			    dev_reap(&dev, &cqe, TENANT_PATIENCE_MS) && !cqe.status)
+			    dev_reap(&dev, &cqe, TENANT_TIMEOUT_MS) && !cqe.status)
 				atomic_fetch_add(&siege->answered, 1);
 			dev_queue_close(&dev, queue);
 		}

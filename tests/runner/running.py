@@ -92,12 +92,12 @@ class Running:
         self._why = why
         if not self._process:
             return
-        for number, patience in ((signal.SIGTERM, KILL_SECONDS), (signal.SIGKILL, 10)):
+        for number, seconds in ((signal.SIGTERM, KILL_SECONDS), (signal.SIGKILL, 10)):
             if self._process.returncode is not None:
                 return
             os.killpg(self._process.pid, number)
             try:
-                await asyncio.wait_for(self._process.wait(), patience)
+                await asyncio.wait_for(self._process.wait(), seconds)
             except asyncio.TimeoutError:
                 pass
 

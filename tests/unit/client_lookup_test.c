@@ -46,7 +46,7 @@ static struct krl_endpoint endpoints[SERVERS];
 static struct krl_server servers[SERVERS];
 static const struct krl_ops ops = { .direct = true, .lookup = krl_direct_lookup };
 static struct krcore_ctx ctx;
-static uint64_t patience_ns;
+static uint64_t read_timeout_ns;
 static bool settles_over; /* while a READ is under way */
 static unsigned int attached_at; /* with this call of krl_now_ns(), from 1 */
 static const struct krcore_key key = { .gid = { 0xfe, 0x80, 1 }, .service = 7 };
@@ -82,18 +82,18 @@ int krl_conn_post_reads(struct krl_conn *conn, const struct krp_read *reads, uns
 	return 0;
 }
 
-int krl_conn_wait_reads(struct krl_conn *conn, unsigned int nr, uint64_t patience)
+int krl_conn_wait_reads(struct krl_conn *conn, unsigned int nr, uint64_t timeout_ns)
 {
 	(void)conn;
 	(void)nr;
-	(void)patience;
+	(void)timeout_ns;
 	return 0;
 }
 
 uint64_t krl_server_read_timeout_ns(const struct krl_server *srv)
 {
 	(void)srv;
-	return patience_ns;
+	return read_timeout_ns;
 }
 
 void krl_server_fail(struct krl_server *srv, int err, const char *format, ...)
@@ -124,7 +124,7 @@ int krl_ask_end(struct krl_server *srv, struct krp_ask *ask, uint64_t deadline_n
 {
 	(void)srv;
 	assert_int_equal(ask->type, asked.type);
-	assert_true(deadline_ns > krl_now_ns() && deadline_ns <= krl_now_ns() + patience_ns);
+	assert_true(deadline_ns > krl_now_ns() && deadline_ns <= krl_now_ns() + read_timeout_ns);
 	ask->err = answer;
 	ask->value.generation = krp_cpu_to_le64(1);
 	ask->value.kind = KRP_KIND_RAW;
@@ -185,7 +185,7 @@ static int setup(void **state)
 	memset(places, 0, sizeof(places));
 	ctx.servers = servers;
 	ctx.servers_nr = 2;
-	patience_ns = SECOND_NS;
+	read_timeout_ns = SECOND_NS;
 	settles_over = false;
 	attached_at = 0;
 	memset(&asked, 0, sizeof(asked));
@@ -486,12 +486,12 @@ static void test_but_not_for_long(void **state)
 	uint64_t begin_ns = krl_now_ns(), ns;
 
 	(void)state;
-	patience_ns = TIMEOUT_MS * 1000000ULL / 4;
+	read_timeout_ns = TIMEOUT_MS * 1000000ULL / 4;
 	atomic_store(&servers[1].up, false);
 	servers[1].tried = false;
 	expect(-ENOENT, 0, 0, 1, 0);
 	ns = krl_now_ns() - begin_ns;
-	assert_true(ns >= patience_ns && ns < TIMEOUT_MS * 1000000ULL);
+	assert_true(ns >= read_timeout_ns && ns < TIMEOUT_MS * 1000000ULL);
 }
 
 static void test_the_other_is_never_attached(void **state)

@@ -126,12 +126,12 @@ int krl_conn_poll_send(struct krl_conn *conn, unsigned int *reads_done)
 	return 0;
 }
 
-int krl_conn_wait_reads(struct krl_conn *conn, unsigned int nr, uint64_t patience_ns)
+int krl_conn_wait_reads(struct krl_conn *conn, unsigned int nr, uint64_t timeout_ns)
 {
 	unsigned int done = 0;
 
 	(void)nr;
-	(void)patience_ns;
+	(void)timeout_ns;
 	return krl_conn_poll_send(conn, &done);
 }
 

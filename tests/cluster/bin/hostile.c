@@ -564,7 +564,7 @@ static void case_silent(void)
 		say(0, "silent", "no connection");
 		return;
 	}
-	nap_ms(8000); /* the server's patience for a handshake is 5 s */
+	nap_ms(8000); /* the server's timeout for a handshake is 5 s */
 	cut = send_bytes(&p, text, 1) != 0 || !wait_wc(p.id->recv_cq, &wc, 1000) ||
 	      wc.status != IBV_WC_SUCCESS;
 	snprintf(text, sizeof(text), "%s after %u ms", cut ? "cut" : "not cut",

@@ -7,7 +7,7 @@
  *
  * Opens the connections and says "ready N", N of them being open. At SIGUSR1
  * it sends the messages on each, and says "delivered N": as many found a receive
- * buffer before there were none for PATIENCE_S, or all BUFFERS. While the daemon
+ * buffer before there were none for TIMEOUT_S, or all BUFFERS. While the daemon
  * is stopped that is how many buffers its NIC has. Then it waits to be killed.
  */
 #include <errno.h>
@@ -26,7 +26,7 @@
 
 #define PORT "18600"
 #define MESSAGES_MAX 1024
-#define PATIENCE_S 8
+#define TIMEOUT_S 8
 
 static unsigned int messages;
 static struct addrinfo *server;
@@ -74,7 +74,7 @@ static unsigned int stranger_delivered(struct rdma_cm_id **ids, unsigned int nr,
 	time_t last = time(NULL);
 	struct ibv_wc wc;
 
-	while (delivered < buffers && time(NULL) < last + PATIENCE_S) {
+	while (delivered < buffers && time(NULL) < last + TIMEOUT_S) {
 		before = delivered;
 		for (i = 0; i < nr; i++)
 			while (ibv_poll_cq(ids[i]->send_cq, 1, &wc) > 0)

@@ -226,7 +226,7 @@ class Driver(Machine):
         self.queue = self.page()
         self.mbox_in = [self.page() for _ in range(8)]
         self.mbox_out = [self.page() for _ in range(4)]
-        self.token, self.patience = 0, 0
+        self.token, self.timeout = 0, 0
         self.bar_write(0x10, self.queue >> 32, 4)
         self.bar_write(0x14, self.queue & 0xffffffff, 4)
         if init:
@@ -289,7 +289,7 @@ class Driver(Machine):
                             out_blocks[0] if out_blocks else 0, outlen, self.token, 0, 0, 1)
         self.write(self.queue, entry)
         self.bar_write(0x18, 1, 4)
-        entry, end = self.read(self.queue, 64), time.monotonic() + self.patience
+        entry, end = self.read(self.queue, 64), time.monotonic() + self.timeout
         while entry[63] & 1 and time.monotonic() < end:
             time.sleep(0.005)
             entry = self.read(self.queue, 64)

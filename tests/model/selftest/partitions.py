@@ -17,7 +17,7 @@ KEY = 0x1122334455667788
 QKEY = 0x11111111
 
 
-def patience(reaches):
+def tries(reaches):
     """Of a sender: a second a try where an answer comes, little where none does."""
     return {"timeout": 18} if reaches else {"timeout": 1, "retry": 1}
 
@@ -41,8 +41,8 @@ class Partitions(ModelTest):
     def dropped(self):
         return self.d.counters()["rdma_rx_bad_pkey"]
 
-    def patience(self, sender, receiver):
-        return patience((sender, receiver) in self.REACHES)
+    def tries(self, sender, receiver):
+        return tries((sender, receiver) in self.REACHES)
 
     def judge(self, sender, receiver, got):
         """Whether what came of a request is right, and what was dropped was counted."""
@@ -83,7 +83,7 @@ class Partitions(ModelTest):
             initiator = Qp(d, 5, cq=cq, **{"qpc.rq_type": 3})
             for receiver, dctn in targets.items():
                 initiator.reset()
-                initiator.connect(pkey_index=sender, **self.patience(sender, receiver))
+                initiator.connect(pkey_index=sender, **self.tries(sender, receiver))
                 self.judge(sender, receiver,
                            self.write(initiator, dc_av(dctn, KEY, lid=1, grh=False)))
         self.assertEqual(d.counters()["dc_accepted"], len(self.REACHES))
@@ -96,7 +96,7 @@ class Partitions(ModelTest):
             for receiver in self.PLACES:
                 for queue, peer, place in ((a, b, sender), (b, a, receiver)):
                     queue.reset()
-                    queue.connect(peer.num, pkey_index=place, **self.patience(sender, receiver))
+                    queue.connect(peer.num, pkey_index=place, **self.tries(sender, receiver))
                 self.judge(sender, receiver, self.write(a))
 
     def test_datagrams(self):
@@ -156,13 +156,13 @@ class GlobalRouting(ModelTest):
     def dc(self, grh, gid, reaches=True):
         dctn = make_dct(self.d, Cq(self.d), make_rmp(self.d), KEY)
         initiator = Qp(self.d, 5, **{"qpc.rq_type": 3})
-        initiator.connect(**patience(reaches))
+        initiator.connect(**tries(reaches))
         return self.write(initiator, dc_av(dctn, KEY, lid=1, grh=grh, gid=gid))
 
     def rc(self, grh, gid, reaches=True):
         a, b = Qp(self.d), Qp(self.d)
         for queue, peer in ((a, b), (b, a)):
-            queue.connect(peer.num, grh=grh, gid=gid, **patience(reaches))
+            queue.connect(peer.num, grh=grh, gid=gid, **tries(reaches))
         return self.write(a)
 
     def dropped(self, name, how, grh, gid):

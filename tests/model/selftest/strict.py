@@ -456,7 +456,7 @@ class SlowCommands(ModelTest):
     def test_one_after_the_other(self):
         self.d = d = self.driver()
         d.set("cmd_delay_ms", 1000)
-        d.patience, began = 10, time.monotonic()
+        d.timeout, began = 10, time.monotonic()
         pd = d.cmd("ALLOC_PD")("pd")
         self.assertGreaterEqual(time.monotonic() - began, 0.99)
         d.cmd("DEALLOC_PD", {"pd": pd})
@@ -469,7 +469,7 @@ class SlowCommands(ModelTest):
         for state in seen:
             self.assertEqual(state, sorted(state), "in the order of the queue")
         d.set("cmd_delay_ms", 0)
-        d.patience = 0
+        d.timeout = 0
         d.cmd("QUERY_ISSI")
         with self.assertRaises(ValueError):
             d.set("cmd_delay_ms", 600001)
