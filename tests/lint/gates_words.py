@@ -23,7 +23,10 @@ WORDS = [(re.compile(pattern, re.M), instead) for pattern, instead in (
     (r"\b(?:wait|waits|waited|waiting) awake\b", "busy-poll"),
     (r"\bgraves?\b", "tombstone"),
     (r"\b(?:and|in|out) sight\b|Owns: sight\b|---- sight\b", "diagnostics"),
-    (r"\b(?:my|our|its|a|the|no|more|longest) patience\b|\bpatience is over\b", "timeout"),
+    (r"[Pp]atience|PATIENCE", "timeout"),
+    (r"\b(?:another|old|older|new|newer|later|earlier)[\s/*#]+life\b|\bother_life\b|"
+     r"\b[Ll]ife[\s/*#]+of[\s/*#]+the[\s/*#]+(?:server|node|peer|receiver|accepter)\b",
+     "generation of a node, incarnation of a server"),
     (r"\b(?:a|the) desk\b", "the look-ups"),
     (r"\b(?:is|are|be|who) asleep\b", "blocked, or sleeps"),
     (r"\bstray (?:bytes|completions?)\b", "unexpected"),
