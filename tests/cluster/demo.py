@@ -68,12 +68,12 @@ DC, and so not shown here, is
 """
 
 
-def queue_steps(by):
-    """The steps of the story, for nodes that are reached BY_DC or BY_LANES."""
+def steps_by(steps, by):
+    """Steps of a story, for nodes that are reached BY_DC or BY_LANES."""
     start, does = by
     return tuple((name, text.replace("{does}", does), command if command is RESTART
                   else command.replace("{start}", start))
-                 for name, text, command in _QUEUE_STEPS)
+                 for name, text, command in steps)
 
 
 # the same, for nodes with queues
@@ -121,7 +121,7 @@ _QUEUE_STEPS = (
     ("node2", "What the node has done.", "krcore-metactl stats node"),
 )
 
-QUEUE_STEPS, LANE_STEPS = queue_steps(BY_DC), queue_steps(BY_LANES)
+QUEUE_STEPS, LANE_STEPS = steps_by(_QUEUE_STEPS, BY_DC), steps_by(_QUEUE_STEPS, BY_LANES)
 MEETS = 6               # the step in which a program READs from a node that its own never met
 
 FUNCTIONS = "/usr/local/lib/krcore/functions"
@@ -137,16 +137,16 @@ RUNNER = ("systemd-run --quiet --unit=handoff -p Delegate=yes /usr/local/bin/krc
           + "; journalctl -u handoff -o cat --no-pager | grep serving")
 
 # ./run demo handoff
-HANDOFF_STEPS = (
+_HANDOFF_STEPS = (
     ("meta1", "A MetaServer.",
      "systemctl start krcore-metaserver && systemctl is-active krcore-metaserver"),
     ("meta2", "A second one.",
      "systemctl start krcore-metaserver && systemctl is-active krcore-metaserver"),
     ("node1", "A node, published to both, and a runner of functions on it.",
-     "systemctl start krcore-node && { " + wait("krcore-metactl resolve node1 >/dev/null")
+     "{start}systemctl start krcore-node && { " + wait("krcore-metactl resolve node1 >/dev/null")
      + "; }; " + RUNNER),
     ("node2", "Another node, and another runner.",
-     "systemctl start krcore-node && { " + wait("krcore-metactl resolve node2 >/dev/null")
+     "{start}systemctl start krcore-node && { " + wait("krcore-metactl resolve node2 >/dev/null")
      + "; }; " + RUNNER),
     ("meta1", "A function on node1 makes 9 KiB. One on node2 is told where they are, in 24 bytes: "
      "it starts in a cgroup and namespaces of its own, connects, and READs them.",
@@ -164,6 +164,9 @@ HANDOFF_STEPS = (
      + "; "
      "krcore-metactl stats node | grep -E 'regions|queues'"),
 )
+
+HANDOFF_STEPS = steps_by(_HANDOFF_STEPS, BY_DC)
+LANE_HANDOFF_STEPS = steps_by(_HANDOFF_STEPS, BY_LANES)
 
 
 def _restart(machine, say):
@@ -187,7 +190,7 @@ def _prepare_functions(machine):
 
 def _prepare(cluster, steps):
     """Programs that the packages do not have."""
-    if steps is HANDOFF_STEPS:
+    if steps in (HANDOFF_STEPS, LANE_HANDOFF_STEPS):
         cluster.each(_prepare_functions)
         return
     for machine in cluster.nodes("node"):
@@ -238,9 +241,7 @@ def main(options):
     with Cluster.start(kernel=options.kernel, nic=options.nic, cpus=options.cpus,
                        fresh=options.fresh) as cluster:
         if options.what == "handoff":
-            if not cluster.nic.dc:
-                raise host.ClusterError("functions need queues, and these DC: --nic cx")
-            play(cluster, HANDOFF_STEPS, _show)
+            play(cluster, HANDOFF_STEPS if cluster.nic.dc else LANE_HANDOFF_STEPS, _show)
         else:
             play(cluster, say=_show)
             first = 1 + len(STEPS)

@@ -10,6 +10,7 @@ from .suite import check, limit, wait_until
 
 READ = "krcore-example-read"
 SERVICE = 300
+KIND_DCT, KIND_LANE = 1, 3      # KRP_KIND_*
 
 
 def _sessions(server):
@@ -20,9 +21,12 @@ def _sessions(server):
 @limit(400)
 def test_lookup_publish_watch(cluster):
     """Every rule of the three calls, as an unprivileged user; in a 32-bit program as well."""
+    kind = KIND_DCT if cluster.nic.dc else KIND_LANE
     with up(cluster) as (node1, node2), serve(node2) as peer:
         for bits in (64, 32):
-            tap(client(node1, f"{peer} records", timeout=200, bits=bits), 50)
+            said = client(node1, f"{peer} records", timeout=200, bits=bits)
+            tap(said, 50)
+            check(f"# kind of a port: {kind}\n" in said.out, f"no port of kind {kind}: {said.out}")
 
 
 @limit(400)

@@ -175,7 +175,7 @@ void traffic(const struct dev_peer *peer); /* traffic.c */
 void faults(const struct dev_peer *peer); /* faults.c */
 void message_faults(const struct dev_peer *peer); /* faults_message.c */
 void kinds(const struct dev_peer *peer); /* kinds.c */
-void large(const struct dev_peer *peer); /* large.c */
+int large(const struct dev_peer *peer, unsigned int gibibytes); /* large.c */
 void life(const struct dev_peer *peer); /* life.c */
 void records(const struct dev_peer *peer); /* records.c */
 void share(const struct dev_peer *peer); /* share.c */

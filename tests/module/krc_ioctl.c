@@ -30,7 +30,7 @@
  *   krc_ioctl PEER faults		out of memory at every allocation
  *   krc_ioctl PEER message-faults	the same of messages; see faults_message.c
  *   krc_ioctl PEER kinds		memory of several kinds, and megabytes in a request
- *   krc_ioctl PEER large			a region of 2 GiB, beside another program
+ *   krc_ioctl PEER large GIBIBYTES		a region of so many, beside another program
  *   krc_ioctl PEER life			the file in the hands of several
  *   krc_ioctl PEER share		turns of queues on a node with one shared initiator
  *   krc_ioctl PEER loop SECONDS		WRITE, READ back, compare; last a line of counts
@@ -520,11 +520,11 @@ static const struct {
 	{ .word = "faults", .cases = faults },
 	{ .word = "message-faults", .cases = message_faults },
 	{ .word = "kinds", .cases = kinds },
-	{ .word = "large", .cases = large },
 	{ .word = "life", .cases = life },
 	{ .word = "records", .cases = records },
 	{ .word = "share", .cases = share },
 	/* runs */
+	{ .word = "large", .run = large },
 	{ .word = "fresh", .run = run_fresh },
 	{ .word = "loop", .run = run_loop },
 	{ .word = "hostile", .run = run_hostile },

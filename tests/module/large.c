@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * krc_ioctl PEER large: a region of 2 GiB, which the module makes of several keys. It needs no
- * such memory: the range is one file of 64 MiB, mapped again and again, whose pages are
- * allocated in an order in which few neighbours are neighbours for the NIC, too. While it is
- * registered another process registers pages of its own. What crosses the border between two
- * keys is right.
+ * krc_ioctl PEER large GIBIBYTES: a region of so many, which the module makes of several keys on a
+ * card with DC; without DC 1 is the most. It needs no such memory: the range is one file of 64 MiB,
+ * mapped again and again, whose pages are allocated in an order in which few neighbours are
+ * neighbours for the NIC, too. While it is registered another process registers pages of its own.
+ * What crosses the border between two keys is right.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -17,7 +17,6 @@
 
 #include "tests/module/dev.h"
 
-#define LARGE_BYTES (2UL << 30)
 #define LARGE_FILE (64UL << 20)
 #define LARGE_PAGE 4096UL
 #define LARGE_STRIDE 4099 /* pages; odd, so that all of a power of two come by */
@@ -30,15 +29,15 @@ struct large_shared {
 	_Atomic bool over;
 };
 
-static uint8_t *large_map(void)
+static uint8_t *large_map(size_t bytes)
 {
-	uint8_t *mem = mmap(NULL, LARGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *mem = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int fd = memfd_create("krcore", MFD_CLOEXEC);
 	size_t at, page;
 
 	if (mem == MAP_FAILED || fd < 0 || ftruncate(fd, (off_t)LARGE_FILE))
 		return NULL;
-	for (at = 0; at < LARGE_BYTES; at += LARGE_FILE)
+	for (at = 0; at < bytes; at += LARGE_FILE)
 		if (mmap(mem + at, LARGE_FILE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
 			 0) == MAP_FAILED)
 			return NULL;
@@ -88,36 +87,38 @@ static int large_border(struct dev *dev, uint32_t queue, const struct dev_peer *
 	return err ?: memcmp(region->mem + border, want, sizeof(want)) ? -EBADMSG : 0;
 }
 
-static void large_use(struct dev *dev, const struct dev_peer *peer, const struct dev_region *region)
+static void large_use(struct dev *dev, const struct dev_peer *peer, const struct dev_region *region,
+		      size_t bytes)
 {
 	uint32_t queue = dev_connected_or_die(dev, 4, peer);
 	struct krp_wr wr;
 	unsigned int nr;
 	char name[48];
 
-	for (nr = 1; nr < LARGE_BYTES / LARGE_PART; nr++) {
+	for (nr = 1; nr < bytes / LARGE_PART; nr++) {
 		snprintf(name, sizeof(name), "over the end of key %u", nr);
 		tap_equal(name, large_border(dev, queue, peer, region, nr), 0);
 	}
-	wr = dev_wr(KRP_OP_READ, region, LARGE_BYTES - LARGE_PIECE + 1, peer->rw, peer->rw_addr,
+	wr = dev_wr(KRP_OP_READ, region, bytes - LARGE_PIECE + 1, peer->rw, peer->rw_addr,
 		    LARGE_PIECE);
 	tap_equal("not a byte behind it", dev_do(dev, queue, &wr), -ERANGE);
 }
 
-void large(const struct dev_peer *peer)
+int large(const struct dev_peer *peer, unsigned int gibibytes)
 {
+	size_t bytes = (size_t)gibibytes << 30;
 	struct large_shared *shared =
 		mmap(NULL, LARGE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	uint8_t *mem = large_map();
+	uint8_t *mem = large_map(bytes);
 	struct dev_region region;
 	unsigned int before;
 	int status = -1;
 	struct dev dev;
 	pid_t pid;
 
-	tap(mem && shared != MAP_FAILED, "2 GiB of addresses", "there are none");
+	tap(mem && shared != MAP_FAILED, "so many addresses", "%u GiB are not there", gibibytes);
 	if (!mem || shared == MAP_FAILED)
-		return;
+		return tap_end();
 	fflush(stdout);
 	pid = fork();
 	if (!pid)
@@ -126,9 +127,9 @@ void large(const struct dev_peer *peer)
 		usleep(1000);
 	dev_open_or_die(&dev, 16);
 	before = atomic_load(&shared->registered);
-	tap_equal("registered", dev_register(&dev, mem, LARGE_BYTES, KRP_ACCESS_ALL, &region), 0);
+	tap_equal("registered", dev_register(&dev, mem, bytes, KRP_ACCESS_ALL, &region), 0);
 	tap(atomic_load(&shared->registered) > before, "others register meanwhile", "none did");
-	large_use(&dev, peer, &region);
+	large_use(&dev, peer, &region, bytes);
 	before = atomic_load(&shared->registered);
 	tap_equal("taken back", dev_deregister(&dev, region.handle), 0);
 	tap(atomic_load(&shared->registered) > before, "others register meanwhile", "none did");
@@ -136,4 +137,5 @@ void large(const struct dev_peer *peer)
 	waitpid(pid, &status, 0);
 	tap_equal("the other program had no error", status, 0);
 	dev_close(&dev);
+	return tap_end();
 }
