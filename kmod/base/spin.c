@@ -10,7 +10,7 @@
 #include "base/meter.h"
 #include "base/spin.h"
 
-#define KRC_SPIN_MAX_US 10000
+#define KRC_SPIN_MAX_US (10000 * KRC_METER_SPIN_TIMES)
 #define KRC_SPIN_RELAX 1024 /* turns between two cpu_relax() */
 
 static unsigned int krc_spin_us = 100;
