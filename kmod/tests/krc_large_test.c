@@ -355,12 +355,16 @@ static void krc_test_read_waits_for_the_peer(struct kunit *test)
 	t->w->stuck = false;
 }
 
-/* The sender's program has ended meanwhile: the READ has the error of the connection. */
+/*
+ * The sender's program has ended meanwhile: the READ has the error of the connection. If all this
+ * takes long the sender has asked before that: the READ would go on if its questions were heard.
+ */
 static void krc_test_read_ends_with_the_connection(struct kunit *test)
 {
 	struct krc_test_large *t = &krc_test_large_now;
 
 	krc_test_hold_a_read(t);
+	t->w->only = KRP_MESSAGE_REFUSE;
 	krc_test_close(t->a, true);
 	t->w->stuck = false;
 	krc_test_until(t->w, READ_ONCE(t->b->died) && READ_ONCE(t->b->fetched));

@@ -102,6 +102,7 @@ struct krc_test_side {
  * @test: the KUnit test.
  * @side: the ports.
  * @lose: of what arrives, one of so many is lost, by chance; 0: none.
+ * @only: everything of another type, KRP_MESSAGE_*, is lost; 0: nothing by that.
  * @random: what chance comes from; a test may set it.
  * @twice: everything arrives twice.
  * @stuck: nothing is carried out.
@@ -111,6 +112,7 @@ struct krc_test_world {
 	struct kunit *test;
 	struct krc_test_side side[KRC_TEST_PORTS];
 	u32 lose;
+	u8 only;
 	u32 random;
 	bool twice;
 	bool stuck;

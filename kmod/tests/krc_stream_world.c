@@ -23,13 +23,25 @@ static bool krc_test_loses(struct krc_test_world *w)
 	return w->lose && !((w->random >> 16) % w->lose);
 }
 
+/* What a buffer of a target holds. Return: KRP_MESSAGE_*. */
+static u8 krc_test_type(const struct krc_test_world *w, const struct krc_hw_target *target,
+			u64 cookie)
+{
+	const struct krp_message *m;
+	u32 i = w->side[0].messages->target == target ? 0 : 1;
+
+	m = krc_packet_at(w->side[i].messages->receive.packets, cookie)->data;
+	return m->type;
+}
+
 static int krc_test_recv_poll(struct krc_hw_target *target, struct krc_recv_wc *wc, int max)
 {
 	struct krc_test_world *w = krc_test_world_now;
 	int nr = krc_fake_ops.recv_poll(target, wc, max), i;
 
 	for (i = 0; i < nr; i++)
-		if (krc_test_loses(w))
+		if (krc_test_loses(w) ||
+		    (w->only && krc_test_type(w, target, wc[i].cookie) != w->only))
 			wc[i].fault = KRC_FAULT_LOCAL;
 	return nr;
 }
