@@ -10,7 +10,7 @@
 #include "base/meter.h"
 #include "base/spin.h"
 
-#define KRC_SPIN_MAX_US (10000 * KRC_METER_SPIN_TIMES)
+#define KRC_SPIN_MAX_US 10000
 #define KRC_SPIN_RELAX 1024 /* turns between two cpu_relax() */
 
 static unsigned int krc_spin_us = 100;
@@ -21,14 +21,14 @@ static unsigned int krc_linger_us = 25;
 module_param_named(linger_us, krc_linger_us, uint, 0644);
 MODULE_PARM_DESC(linger_us, "Microseconds from the last busy-poll to interrupts (0 to 10000)");
 
-static u64 krc_spin_ns(unsigned int us)
+static u64 krc_spin_ns(unsigned int us, u32 max_us)
 {
-	return (u64)min_t(u32, us, KRC_SPIN_MAX_US) * NSEC_PER_USEC;
+	return (u64)min_t(u32, us, max_us) * NSEC_PER_USEC;
 }
 
 u64 krc_spin_linger_ns(void)
 {
-	u64 linger_ns = krc_spin_ns(READ_ONCE(krc_linger_us));
+	u64 linger_ns = krc_spin_ns(READ_ONCE(krc_linger_us), KRC_SPIN_MAX_US);
 
 	/* without high resolution timers it would be late; on RT a realtime task may delay it */
 	return hrtimer_resolution > linger_ns || IS_ENABLED(CONFIG_PREEMPT_RT) ? 0 : linger_ns;
@@ -36,7 +36,8 @@ u64 krc_spin_linger_ns(void)
 
 bool krc_spin(bool (*poll)(void *arg), void *arg)
 {
-	u64 spin_ns = krc_spin_ns(READ_ONCE(krc_spin_us)), limit_ns = 0, now_ns;
+	const u32 max_us = KRC_SPIN_MAX_US * KRC_METER_SPIN_TIMES;
+	u64 spin_ns = krc_spin_ns(READ_ONCE(krc_spin_us), max_us), limit_ns = 0, now_ns;
 	unsigned long taken;
 	u32 turn;
 

@@ -78,7 +78,7 @@ static void krc_meta_session_send(struct krc_meta_session *s, const struct krp_t
 	krp_session_lost(&s->krp, krc_meta_now_ns(s->meta), err, why);
 }
 
-/* Attached: what is cached may be of another incarnation of it, or nobody says what changes. */
+/* Attached: what is cached may be of the server's last incarnation, or nobody says what changes. */
 static void krc_meta_session_up(struct krc_meta_session *s)
 {
 	lockdep_assert_held(&s->meta->lock);

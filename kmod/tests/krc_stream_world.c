@@ -23,15 +23,14 @@ static bool krc_test_loses(struct krc_test_world *w)
 	return w->lose && !((w->random >> 16) % w->lose);
 }
 
-/* What a buffer of a target holds. Return: KRP_MESSAGE_*. */
+/* What a buffer of a target holds. Return: KRP_MESSAGE_*, or 0. */
 static u8 krc_test_type(const struct krc_test_world *w, const struct krc_hw_target *target,
 			u64 cookie)
 {
-	const struct krp_message *m;
-	u32 i = w->side[0].messages->target == target ? 0 : 1;
+	u32 i = w->side[0].target == target ? 0 : 1;
+	struct krc_packet *packet = krc_packet_at(w->side[i].messages->receive.packets, cookie);
 
-	m = krc_packet_at(w->side[i].messages->receive.packets, cookie)->data;
-	return m->type;
+	return packet ? ((const struct krp_message *)packet->data)->type : 0;
 }
 
 static int krc_test_recv_poll(struct krc_hw_target *target, struct krc_recv_wc *wc, int max)
@@ -525,6 +524,7 @@ void krc_test_world_end(struct kunit *test)
 	if (!w)
 		return;
 	w->stuck = false;
+	w->only = 0;
 	WRITE_ONCE(w->blocked, false);
 	for (i = 0; i < KRC_TEST_PORTS; i++)
 		krc_test_side_close(&w->side[i]);

@@ -4,7 +4,7 @@
  * card with DC; without DC 1 is the most. It needs no such memory: the range is one file of 64 MiB,
  * mapped again and again, whose pages are allocated in an order in which few neighbours are
  * neighbours for the NIC, too. While it is registered another process registers pages of its own.
- * What crosses the border between two keys is right.
+ * What crosses a border between two keys, or the same place in one key, is right.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -96,7 +96,8 @@ static void large_use(struct dev *dev, const struct dev_peer *peer, const struct
 	char name[48];
 
 	for (nr = 1; nr < bytes / LARGE_PART; nr++) {
-		snprintf(name, sizeof(name), "over the end of key %u", nr);
+		snprintf(name, sizeof(name), "over byte %u MiB",
+			 nr * (unsigned int)(LARGE_PART >> 20));
 		tap_equal(name, large_border(dev, queue, peer, region, nr), 0);
 	}
 	wr = dev_wr(KRP_OP_READ, region, bytes - LARGE_PIECE + 1, peer->rw, peer->rw_addr,

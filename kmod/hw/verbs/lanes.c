@@ -22,8 +22,8 @@
 #define KRC_LANES_RD_ATOMIC 16
 
 /*
- * Largest generation under which lanes of a port were ended. What ports of it have accepted is
- * forgotten: a REQUEST of then could come again (krp_lanes.forgot_ms).
+ * Largest generation under which lanes of a port were ended. What ports of that one have accepted
+ * is forgotten: a REQUEST of then could come again (krp_lanes.forgot_ms).
  */
 static atomic64_t krc_lanes_ended = ATOMIC64_INIT(0);
 
