@@ -163,7 +163,7 @@ class Messengers:
         self.machines = machines
         self._judge = judge
         self._words = words
-        self._generations = {}  # by name of one: what it sent, what was completed, what came
+        self._turns = {}  # by name of one: what it sent, what was completed, what came
         self._last = []
 
     @contextlib.contextmanager
@@ -176,11 +176,11 @@ class Messengers:
                 wait_until(lambda m=machine: not m.run("pgrep -x krc_message", check=False).out,
                            120, f"{machine.name}: it ends")
         for machine in self.machines:
-            for generation, row in self._said(machine):
-                self._generations[generation] = row
-        for generation, row in self._said(self._judge):
-            check(generation in self._generations, f"{generation} is nobody's")
-            self._generations[generation].update(row)
+            for turn, row in self._said(machine):
+                self._turns[turn] = row
+        for turn, row in self._said(self._judge):
+            check(turn in self._turns, f"{turn} is nobody's")
+            self._turns[turn].update(row)
 
     @contextlib.contextmanager
     def begun(self):
@@ -199,33 +199,33 @@ class Messengers:
                                          MESSAGE_OUT, SECONDS + MORE_SECONDS + 600))
 
     def _said(self, machine):
-        """Each generation that it tells of; and its last line is kept."""
+        """Each turn that it tells of; and its last line is kept."""
         said = machine.run(f"cat {MESSAGE_OUT}").out
         lines = said.strip().splitlines()
-        check(lines and lines[-1].startswith("generations="), f"{machine.name}: {said[-2000:]}")
+        check(lines and lines[-1].startswith("turns="), f"{machine.name}: {said[-2000:]}")
         print(f"    messages, {machine.name}: {lines[-1]}", flush=True)
         self._last.append(_counts(said))
         for line in lines:
-            if line.startswith("generation "):
-                row = nodes.pairs(line.removeprefix("generation "))
-                yield (row.pop("id"), row.pop("generation")), row
+            if line.startswith("connection "):
+                row = nodes.pairs(line.removeprefix("connection "))
+                yield (row.pop("id"), row.pop("turn")), row
 
     def check_once_and_in_order(self, deaths):
         """What was completed has come, and nothing came that was not sent; order, number and bytes
         the judge has looked at itself. @deaths: connections must have died."""
-        for generation, row in self._generations.items():
+        for turn, row in self._turns.items():
             came = row.get("count", 0)
-            check(row["completed"] <= came <= row["sent"], f"generation {generation}: {row}")
-        count = sum(row.get("count", 0) for row in self._generations.values())
-        print(f"    {count} messages came once, in {len(self._generations)} generations",
+            check(row["completed"] <= came <= row["sent"], f"turn {turn}: {row}")
+        count = sum(row.get("count", 0) for row in self._turns.values())
+        print(f"    {count} messages came once, in {len(self._turns)} turns",
               flush=True)
         check(not any(counts.get("undone") for counts in self._last), f"{self._last}")
         for i, machine in enumerate(self.machines, 1):      # RE_CONNECTIONS each
-            from_it = sum(row.get("count", 0) for generation, row in self._generations.items()
-                          if generation[0] // MESSAGE_CONNECTIONS == i)
+            from_it = sum(row.get("count", 0) for turn, row in self._turns.items()
+                          if turn[0] // MESSAGE_CONNECTIONS == i)
             check(from_it > MESSAGES_LEAST, f"{machine.name}: {from_it} messages have come")
         if deaths:
-            check(len(self._generations) > MESSAGE_CONNECTIONS * len(self.machines) and
+            check(len(self._turns) > MESSAGE_CONNECTIONS * len(self.machines) and
                   self._last[1]["opens"] > 1, f"none has died: {self._last}")
 
 

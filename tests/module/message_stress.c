@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * Numbered messages while anything happens to the network and to nodes. The restless one sends by
- * several connections, and opens another one in the place of each that dies: that is another
- * generation of it. The judge takes them. Of each generation both say in the end how many there
- * were: what was completed has come, what has come was sent, and it came once, in order, with its
- * bytes.
+ * several connections, and opens another one in the place of each that dies: that is another turn of
+ * it. The judge takes them. Of each turn both say in the end how many there were: what was completed
+ * has come, what has come was sent, and it came once, in order, with its bytes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,11 +22,11 @@
 #define RE_RING 1024
 #define RE_INBOX 512
 #define JU_CONNECTIONS 64
-#define JU_GENERATIONS 16384
+#define JU_TURNS 16384
 
 /* What the opener says of itself. */
 struct re_name {
-	uint32_t id, generation;
+	uint32_t id, turn;
 };
 
 static unsigned int re_length(unsigned int number)
@@ -38,10 +37,10 @@ static unsigned int re_length(unsigned int number)
 /*
  * @next: number of the next message. @completed: of those that were copied, in order. @larges: of the
  * announced ones. @failed: one of the copied has, so no later one may complete well. @held: memory of a
- * large one is in use, of this generation or of one before.
+ * large one is in use, of this turn or of one before.
  */
 struct re_conn {
-	uint32_t connection, generation;
+	uint32_t connection, turn;
 	unsigned int next, completed, larges;
 	int failed, held;
 };
@@ -52,21 +51,21 @@ struct re {
 	int open;
 	unsigned int twice, taken;
 	uint32_t id;
-	unsigned int generations, opens;
+	unsigned int turns, opens;
 	struct krcore_key peer;
 	struct re_conn conn[RE_CONNECTIONS];
 };
 
-/* A generation is over. */
+/* A turn is over. */
 static void re_record(struct re *re, struct re_conn *c)
 {
 	if (!c->connection)
 		return;
-	mt_say("generation id=%u generation=%u sent=%u completed=%u larges=%u",
-	       re->id * RE_CONNECTIONS + (unsigned int)(c - re->conn), c->generation, c->next,
+	mt_say("connection id=%u turn=%u sent=%u completed=%u larges=%u",
+	       re->id * RE_CONNECTIONS + (unsigned int)(c - re->conn), c->turn, c->next,
 	       c->completed, c->larges);
 	c->connection = 0;
-	re->generations++;
+	re->turns++;
 }
 
 /* The node is gone, and all that was of it. */
@@ -96,7 +95,7 @@ static void re_open(struct re *re)
 static int re_connect(struct re *re, struct re_conn *c)
 {
 	const struct re_name name = { .id = re->id * RE_CONNECTIONS + (uint32_t)(c - re->conn),
-				      .generation = c->generation + 1 };
+				      .turn = c->turn + 1 };
 	const struct krcore_connection_options opts = { .size = sizeof(opts),
 							.user = &name,
 							.user_len = sizeof(name),
@@ -104,14 +103,14 @@ static int re_connect(struct re *re, struct re_conn *c)
 							.timeout_ms = 1000 };
 	int err;
 
-	if (c->held) /* the last generation's memory may still be READ */
+	if (c->held) /* the last turn's memory may still be READ */
 		return 0;
 	err = krcore_connect(re->mt.node, &re->peer, &opts, &c->connection);
 	if (err) {
 		c->connection = 0;
 		return err;
 	}
-	c->generation++;
+	c->turn++;
 	c->next = c->completed = c->larges = 0;
 	c->failed = 0;
 	return 0;
@@ -123,7 +122,7 @@ static int re_send(struct re *re, struct re_conn *c)
 	unsigned int slot = (unsigned int)(c - re->conn), bytes = re_length(c->next);
 	char *large = re->mt.memory + (size_t)slot * RE_LARGE, copied[1500];
 	struct krcore_send_wr wr = {
-		.user_data = (uint64_t)c->generation << 8 | slot << 1 | (bytes == RE_LARGE),
+		.user_data = (uint64_t)c->turn << 8 | slot << 1 | (bytes == RE_LARGE),
 		.connection = c->connection,
 		.length = bytes,
 		.imm = c->next,
@@ -167,15 +166,14 @@ static void re_completion(struct re *re, const struct krcore_wc *wc)
 
 	if (large)
 		c->held = 0;
-	if (!c->connection || wc->user_data >> 8 != c->generation)
-		return; /* of a generation that is over; then it can only be an announced one */
+	if (!c->connection || wc->user_data >> 8 != c->turn)
+		return; /* of a turn that is over; then it can only be an announced one */
 	if (large) {
 		c->larges += !wc->status;
 		return;
 	}
 	if (!wc->status && c->failed)
-		mt_wrong("generation %u: a message completed behind one that failed",
-			 c->generation);
+		mt_wrong("turn %u: a message completed behind one that failed", c->turn);
 	c->failed |= wc->status != 0;
 	c->completed += !wc->status;
 }
@@ -230,7 +228,7 @@ static void re_finish(struct re *re)
 	undone = re_undone(re);
 	for (i = 0; i < RE_CONNECTIONS; i++)
 		re_record(re, &re->conn[i]);
-	mt_say("generations=%u opens=%u undone=%u", re->generations, re->opens, undone);
+	mt_say("turns=%u opens=%u undone=%u", re->turns, re->opens, undone);
 }
 
 int mt_restless(const struct krcore_key *peer, uint32_t id, int twice)
@@ -260,7 +258,7 @@ int mt_restless(const struct krcore_key *peer, uint32_t id, int twice)
 /* ---- the judge */
 
 /* @connection: 0: it is over. @count: messages that came, @larges of them announced and fetched. */
-struct ju_generation {
+struct ju_turn {
 	struct re_name name;
 	uint32_t connection;
 	unsigned int count, larges;
@@ -268,60 +266,58 @@ struct ju_generation {
 
 struct ju {
 	struct mt mt;
-	struct ju_generation generation[JU_GENERATIONS];
-	unsigned int generations;
+	struct ju_turn turn[JU_TURNS];
+	unsigned int turns;
 	struct krcore_letter waiting[JU_CONNECTIONS]; /* large ones, in order */
 	unsigned int first, nr, fetching, unfetched;
 };
 
-/* Return: the generation of a connection, or NULL: it is over. */
-static struct ju_generation *ju_alive(struct ju *ju, uint32_t connection)
+/* Return: the turn of a connection, or NULL: it is over. */
+static struct ju_turn *ju_alive(struct ju *ju, uint32_t connection)
 {
 	unsigned int i;
 
-	for (i = ju->generations; i > 0; i--)
-		if (ju->generation[i - 1].connection == connection)
-			return &ju->generation[i - 1];
+	for (i = ju->turns; i > 0; i--)
+		if (ju->turn[i - 1].connection == connection)
+			return &ju->turn[i - 1];
 	return NULL;
 }
 
-static struct ju_generation *ju_find(struct ju *ju, uint32_t connection)
+static struct ju_turn *ju_find(struct ju *ju, uint32_t connection)
 {
-	struct ju_generation *generation = ju_alive(ju, connection);
+	struct ju_turn *turn = ju_alive(ju, connection);
 
-	if (!generation)
+	if (!turn)
 		mt_wrong("connection %u is none of ours", connection);
-	return generation;
+	return turn;
 }
 
 static void ju_offer(struct ju *ju, const struct krcore_letter *letter)
 {
-	struct ju_generation *generation = &ju->generation[ju->generations];
+	struct ju_turn *turn = &ju->turn[ju->turns];
 	struct krcore_peer peer;
 
-	if (krcore_letter_peer(letter, ju->mt.buffer, &peer) ||
-	    peer.user_len != sizeof(generation->name))
+	if (krcore_letter_peer(letter, ju->mt.buffer, &peer) || peer.user_len != sizeof(turn->name))
 		mt_wrong("it does not say who it is");
-	if (ju->generations == JU_GENERATIONS)
-		mt_wrong("more than %u generations", JU_GENERATIONS);
+	if (ju->turns == JU_TURNS)
+		mt_wrong("more than %u turns", JU_TURNS);
 	if (krcore_accept(ju->mt.node, letter->connection, NULL)) {
 		krcore_refuse(ju->mt.node, letter->connection); /* it has ended meanwhile */
 		return;
 	}
-	*generation = (struct ju_generation){ .connection = letter->connection };
-	memcpy(&generation->name, peer.user, sizeof(generation->name));
-	ju->generations++;
+	*turn = (struct ju_turn){ .connection = letter->connection };
+	memcpy(&turn->name, peer.user, sizeof(turn->name));
+	ju->turns++;
 }
 
 static void ju_message(struct ju *ju, const struct krcore_letter *letter)
 {
-	struct ju_generation *generation = ju_find(ju, letter->connection);
+	struct ju_turn *turn = ju_find(ju, letter->connection);
 
-	if (letter->imm != generation->count || letter->length != re_length(letter->imm))
-		mt_wrong("generation %u of %u: message %u of %u bytes instead of number %u",
-			 generation->name.generation, generation->name.id, letter->imm,
-			 letter->length, generation->count);
-	generation->count++;
+	if (letter->imm != turn->count || letter->length != re_length(letter->imm))
+		mt_wrong("turn %u of %u: message %u of %u bytes instead of number %u",
+			 turn->name.turn, turn->name.id, letter->imm, letter->length, turn->count);
+	turn->count++;
 	if (letter->kind == KRCORE_LETTER_MESSAGE) {
 		if (!mt_filled(mt_bytes(&ju->mt, letter), letter->length, letter->imm))
 			mt_wrong("message %u has other bytes", letter->imm);
@@ -355,7 +351,7 @@ static void ju_next(struct ju *ju)
 	ju->nr--;
 }
 
-/* One READ at a time. That of a generation which is over fails. */
+/* One READ at a time. That of a turn which is over fails. */
 static void ju_fetch(struct ju *ju)
 {
 	const struct krcore_letter *letter;
@@ -376,16 +372,16 @@ static void ju_fetch(struct ju *ju)
 static void ju_completions(struct ju *ju)
 {
 	const struct krcore_letter *letter = &ju->waiting[ju->first];
-	struct ju_generation *generation;
+	struct ju_turn *turn;
 
 	while (mt_completions(&ju->mt)) {
-		generation = ju_alive(ju, letter->connection);
+		turn = ju_alive(ju, letter->connection);
 		if (ju->mt.wcs[0].status)
 			ju->unfetched++;
 		else if (!mt_filled(ju->mt.memory, letter->length, letter->imm))
 			mt_wrong("large message %u has other bytes", letter->imm);
-		else if (generation)
-			generation->larges++;
+		else if (turn)
+			turn->larges++;
 		memset(ju->mt.memory, 0, RE_LARGE);
 		ju->fetching = 0;
 		ju_next(ju);
@@ -412,11 +408,10 @@ int mt_judge(uint16_t service)
 		ju_completions(ju);
 		ju_fetch(ju);
 	}
-	for (i = 0; i < ju->generations; i++)
-		mt_say("generation id=%u generation=%u count=%u larges=%u",
-		       ju->generation[i].name.id, ju->generation[i].name.generation,
-		       ju->generation[i].count, ju->generation[i].larges);
-	mt_say("generations=%u unfetched=%u", ju->generations, ju->unfetched);
+	for (i = 0; i < ju->turns; i++)
+		mt_say("connection id=%u turn=%u count=%u larges=%u", ju->turn[i].name.id,
+		       ju->turn[i].name.turn, ju->turn[i].count, ju->turn[i].larges);
+	mt_say("turns=%u unfetched=%u", ju->turns, ju->unfetched);
 	mt_close(&ju->mt);
 	free(ju);
 	return 0;
