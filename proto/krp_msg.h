@@ -97,8 +97,8 @@
  *   An owner is (HELLO.owner, GID of the connection, HELLO.generation): one of the
  *   kinds of publishers of a node, at one of its addresses, in one generation.
  *   HELLO.owner alone proves nothing, for anybody may write it: what is a client's
- *   follows from where it connects from. All records of an owner share one lease, which each of its
- *   PUBLISH and RENEW extends; nobody else's does.
+ *   follows from where it connects from. All records of an owner share one lease,
+ *   which each of its PUBLISH and RENEW extends; nobody else's does.
  *   The same owner may publish the same key again. A newer generation of it takes a
  *   record over; an older one is refused with KRP_ST_STALE_GENERATION. Another
  *   HELLO.owner is refused with KRP_ST_NOT_OWNER until the lease has run out.

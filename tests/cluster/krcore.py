@@ -48,7 +48,7 @@ def new_key():
 
 # A server whose READ takes a quarter of the time-out is given up, and the other is asked. Emulated
 # guests may stand still for so long, with the default, and what is counted is of one that answers.
-PATIENT_MS = 20000
+LONG_TIMEOUT_MS = 20000
 
 
 def setup(cluster, key=None, metaserver=None, node=None, lanes=True):

@@ -24,7 +24,7 @@ def _play(cluster, steps):
     cluster.each(_clear)
     try:
         return demo.play(cluster, steps, say=lambda _text: None,
-                         node={"timeout_ms": krcore.PATIENT_MS})
+                         node={"timeout_ms": krcore.LONG_TIMEOUT_MS})
     finally:
         cluster.each(_clear)
 

@@ -15,7 +15,7 @@ SERVICE = 300
 def node_up(cluster):
     """MetaServers serve, nodes are up and published."""
     cluster.each(krcore.node_gone)
-    krcore.setup(cluster, node={"timeout_ms": krcore.PATIENT_MS})
+    krcore.setup(cluster, node={"timeout_ms": krcore.LONG_TIMEOUT_MS})
     cluster.each(krcore.node_up)
     krcore.wait_published(cluster.node("node2"), cluster.nodes())
 

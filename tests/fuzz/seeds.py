@@ -55,17 +55,17 @@ def main():
     deeper[13] = 3
     seed("lookup", "moved", opening + signed + bucket + b"\x80" + b"\x50" + bytes(deeper)
          + plain + bytes(8) + everything + bucket)
-    life = bytes(root[16:24])
+    incarnation = bytes(root[16:24])
     segments = (b"\x0c" + bytes(16 * 3))  # signed, with addresses
     whole = b"\x0d" + bytes(root)
-    seed("load", "whole", life + plain + whole + segments + plain + bytes(8 * 4))
-    seed("load", "torn", life + plain + plain + bytes(root) * 2 + whole
+    seed("load", "whole", incarnation + plain + whole + segments + plain + bytes(8 * 4))
+    seed("load", "torn", incarnation + plain + plain + bytes(root) * 2 + whole
          + plain + bytes(16 * 3) + segments + plain + bytes(8 * 4))
-    seed("load", "moved", life + plain + whole + segments + b"\x10" + bytes(8 * 4)
+    seed("load", "moved", incarnation + plain + whole + segments + b"\x10" + bytes(8 * 4)
          + b"\x0d" + bytes(deeper) + segments + plain + bytes(8 * 8))
-    seed("load", "older-copy", life + b"\x05\x01\x01" + bytes(8 * 2)
+    seed("load", "older-copy", incarnation + b"\x05\x01\x01" + bytes(8 * 2)
          + b"\x2d" + bytes(root) + segments)
-    seed("load", "other-life", life + b"\x04\x01\x01" + bytes(8 * 2)
+    seed("load", "other-incarnation", incarnation + b"\x04\x01\x01" + bytes(8 * 2)
          + b"\x2d" + bytes(root) + segments + plain + bytes(8 * 4))
     live = dict(vectors("mrdir.txt"))["live"]
     token = live[8:16]

@@ -24,7 +24,7 @@ WORDS = [(re.compile(pattern, re.M), instead) for pattern, instead in (
     (r"\bgraves?\b", "tombstone"),
     (r"\b(?:and|in|out) sight\b|Owns: sight\b|---- sight\b", "diagnostics"),
     (r"[Pp]atience|PATIENCE", "timeout"),
-    (r"\b(?:another|old|older|new|newer|later|earlier)[\s/*#]+life\b|\bother_life\b|"
+    (r"\b(?:another|other|each|old|older|new|newer|later|earlier)[\s/*#]+life\b|\bother_life\b|"
      r"\b[Ll]ife[\s/*#]+of[\s/*#]+the[\s/*#]+(?:server|node|peer|receiver|accepter)\b",
      "generation of a node, incarnation of a server"),
     (r"\b(?:a|the) desk\b", "the look-ups"),

@@ -30,7 +30,7 @@
  *   krc_ioctl PEER faults		out of memory at every allocation
  *   krc_ioctl PEER message-faults	the same of messages; see faults_message.c
  *   krc_ioctl PEER kinds		memory of several kinds, and megabytes in a request
- *   krc_ioctl PEER large GIBIBYTES		a region of so many, beside another program
+ *   krc_ioctl PEER large GIBIBYTES		a region of 1 or 2, beside another program
  *   krc_ioctl PEER life			the file in the hands of several
  *   krc_ioctl PEER share		turns of queues on a node with one shared initiator
  *   krc_ioctl PEER loop SECONDS		WRITE, READ back, compare; last a line of counts

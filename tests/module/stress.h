@@ -266,7 +266,7 @@ struct st_arena {
  * @hostile: it tries bad references too.
  * @serial: queues it has opened.
  * @boards: by peer, as last seen.
- * @board_generations: by peer, the generation that was seen in.
+ * @peer_generations: by peer, the generation that was seen in.
  * @node: its node.
  * @arenas: local memory.
  * @closed: a region that nothing may be written to.
@@ -282,7 +282,7 @@ struct st_self {
 	bool hostile;
 	uint32_t serial;
 	struct st_board boards[ST_PEERS_MAX];
-	uint32_t board_generations[ST_PEERS_MAX];
+	uint32_t peer_generations[ST_PEERS_MAX];
 	struct krcore_node *node;
 	struct st_arena arenas[ST_ARENAS];
 	struct krcore_mr closed;

@@ -54,7 +54,7 @@ static int st_spoil(struct st_self *self, const struct st_queue *queue, struct k
 		wr->length = 0;
 		return -EINVAL;
 	default:
-		if (!fixed->token || self->board_generations[queue->peer] != queue->generation)
+		if (!fixed->token || self->peer_generations[queue->peer] != queue->generation)
 			return 0;
 		wr->remote_token = fixed->token;
 		wr->remote_addr = fixed->addr;
@@ -119,7 +119,7 @@ void st_visit(struct st_self *self, struct st_queue *queue)
 	    board.sum != st_board_sum(&board))
 		return;
 	self->boards[queue->peer] = board;
-	self->board_generations[queue->peer] = queue->generation;
+	self->peer_generations[queue->peer] = queue->generation;
 	if (!board.passing.token)
 		return;
 	queue->visiting = true;
