@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "client/lib/lib.h"
-#include "proto/krp_session.h"
 
 #define KRL_NAME_KEEP_NS 30000000000ULL /* addresses older than this are resolved again */
 
@@ -210,10 +209,7 @@ static void krl_connect_established(struct krl_server *srv)
 	}
 	if (keys->nr)
 		kru_key_id(&keys->key[0], id);
-	pthread_mutex_lock(&srv->ctx->lock);
-	krp_session_connected(&srv->s, krl_now_ns(), &link, nonce, keys->nr ? id : NULL);
-	krl_session_run(srv);
-	pthread_mutex_unlock(&srv->ctx->lock);
+	krl_session_connected(srv, &link, nonce, keys->nr ? id : NULL);
 }
 
 static void krl_connect_disconnected(struct krl_server *srv)
@@ -306,10 +302,7 @@ void krl_connect_prove(struct krl_server *srv)
 
 	if (key)
 		kru_auth_client(key, &shake, mac);
-	pthread_mutex_lock(&srv->ctx->lock);
-	krp_session_prove(&srv->s, krl_now_ns(), key ? 0 : -ENOKEY, mac);
-	krl_session_run(srv);
-	pthread_mutex_unlock(&srv->ctx->lock);
+	krl_session_prove(srv, key ? 0 : -ENOKEY, mac);
 }
 
 void krl_connect_verify(struct krl_server *srv)
@@ -321,10 +314,7 @@ void krl_connect_verify(struct krl_server *srv)
 
 	if (key) /* else it was removed from the file meanwhile */
 		kru_auth_server(key, &shake, &srv->s.attach.welcome, mac);
-	pthread_mutex_lock(&srv->ctx->lock);
-	krp_session_verify(&srv->s, krl_now_ns(), key ? mac : NULL);
-	krl_session_run(srv);
-	pthread_mutex_unlock(&srv->ctx->lock);
+	krl_session_verify(srv, key ? mac : NULL);
 }
 
 static void krl_connect_load_next(struct krl_server *srv)

@@ -722,6 +722,47 @@ void krl_session_run(struct krl_server *srv);
 void krl_sessions_run(struct krcore_ctx *ctx);
 
 /**
+ * krl_session_connected() - Tell a session that its transport is up.
+ * @srv: server that is connecting.
+ * @link: ends of the connection.
+ * @nonce: random, KRP_NONCE_BYTES.
+ * @key_id: of the first key, KRP_KEY_ID_BYTES; NULL: there is none.
+ *
+ * The thread, without locks.
+ */
+void krl_session_connected(struct krl_server *srv, const struct krp_link *link, const __u8 *nonce,
+			   const __u8 *key_id);
+
+/**
+ * krl_session_prove() - Answer to KRP_DO_PROVE.
+ * @srv: server.
+ * @err: 0, or why there is no proof: krp_session_prove().
+ * @mac: proof, KRP_MAC_BYTES.
+ *
+ * The thread, without locks.
+ */
+void krl_session_prove(struct krl_server *srv, int err, const __u8 *mac);
+
+/**
+ * krl_session_verify() - Answer to KRP_DO_VERIFY.
+ * @srv: server.
+ * @mac: what the server's proof must be, KRP_MAC_BYTES; NULL: the key is gone.
+ *
+ * The thread, without locks.
+ */
+void krl_session_verify(struct krl_server *srv, const __u8 *mac);
+
+/**
+ * krl_session_subscribe() - Have a server notify of changes, or not any more.
+ * @srv: server; krl_session_run() is to follow.
+ * @on: whether it is to.
+ *
+ * Any thread, with ctx.lock held.
+ * Return: 0 or %-ENOTCONN, as krp_session_subscribe().
+ */
+int krl_session_subscribe(struct krl_server *srv, bool on);
+
+/**
  * krl_wait_until() - Block until something has changed.
  * @ctx: context.
  * @deadline_ns: deadline, in ns of CLOCK_MONOTONIC.

@@ -206,6 +206,36 @@ void krl_sessions_run(struct krcore_ctx *ctx)
 
 /* ---- what happens ---- */
 
+void krl_session_connected(struct krl_server *srv, const struct krp_link *link, const __u8 *nonce,
+			   const __u8 *key_id)
+{
+	pthread_mutex_lock(&srv->ctx->lock);
+	krp_session_connected(&srv->s, krl_now_ns(), link, nonce, key_id);
+	krl_session_run(srv);
+	pthread_mutex_unlock(&srv->ctx->lock);
+}
+
+void krl_session_prove(struct krl_server *srv, int err, const __u8 *mac)
+{
+	pthread_mutex_lock(&srv->ctx->lock);
+	krp_session_prove(&srv->s, krl_now_ns(), err, mac);
+	krl_session_run(srv);
+	pthread_mutex_unlock(&srv->ctx->lock);
+}
+
+void krl_session_verify(struct krl_server *srv, const __u8 *mac)
+{
+	pthread_mutex_lock(&srv->ctx->lock);
+	krp_session_verify(&srv->s, krl_now_ns(), mac);
+	krl_session_run(srv);
+	pthread_mutex_unlock(&srv->ctx->lock);
+}
+
+int krl_session_subscribe(struct krl_server *srv, bool on)
+{
+	return krp_session_subscribe(&srv->s, on);
+}
+
 static void krl_server_lost(struct krl_server *srv, int err, const char *format, va_list args)
 	__attribute__((format(printf, 3, 0)));
 

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "client/lib/lib.h"
-#include "proto/krp_session.h"
 
 /* Locks: ctx.lock. */
 void krl_event_add(struct krl_server *srv, uint32_t type, const struct krp_key *key,
@@ -86,10 +85,10 @@ static unsigned int krl_subscribe_all(struct krcore_ctx *ctx, bool on)
 	unsigned int i, took = 0;
 
 	for (i = 0; i < servers_nr; i++) {
-		struct krp_session *s = &ctx->servers[i].s;
+		struct krl_server *srv = &ctx->servers[i];
 
-		attaches[i] = krp_session_subscribe(s, on) ? UINT64_MAX : s->attaches;
-		nr[i] = s->sub.nr;
+		attaches[i] = krl_session_subscribe(srv, on) ? UINT64_MAX : srv->s.attaches;
+		nr[i] = srv->s.sub.nr;
 	}
 	krl_sessions_run(ctx);
 	for (i = 0; i < servers_nr; i++) {

@@ -39,6 +39,9 @@ CORE = re.compile(r"metaserver/(admit|aside|changes|ledger|peer|plan|session|set
 CORE_MAY = re.compile(r"metaserver/(admit|aside|changes|ledger|log|peer|plan|session|settle|table)"
                       r"\.h$|common/(?!link)|client/include|krcore/|proto/")
 TRANSPORT = re.compile(r"(infiniband|rdma)/")
+# the machine that is a session with a MetaServer, and what drives it on each side
+MACHINE = "krp_session.h"
+DRIVERS = ("client/lib/session.c", "kmod/meta/session.c")
 
 COMPONENTS = ("kmod", "metaserver", "client/lib", "client/metactl", "common", "race/lib",
               "race/tool", "handoff", "bench", "tests/model", "tests/module", "tests/fuzz",
@@ -132,6 +135,17 @@ def top_includes(tree):
                 yield f"{name}: what decides has no transport: {header}"
 
 
+def drivers(tree):
+    """Who includes the machine of a session: on each side one file, which drives it."""
+    for name in tree.files("*.c", "*.h"):
+        includes = MACHINE in (os.path.basename(header)
+                               for header in INCLUDE.findall(tree.read(name)))
+        if includes and name not in DRIVERS and not name.startswith(("tests/", "kmod/tests/")):
+            yield f"{name}: {MACHINE} is for {' and '.join(DRIVERS)}"
+        if not includes and name in DRIVERS:
+            yield f"{name}: it does not drive {MACHINE}"
+
+
 def tags(tree):
     """Two types of one name in one component: gdb, BTF and people take one for the other."""
     for component in COMPONENTS:
@@ -194,8 +208,8 @@ def symbols(folder):
 
 @gate("layers")
 def layers(tree):
-    """no folder uses one above it; functions declared where defined, tags once, locks in README"""
+    """no folder uses one above it; declared where defined, tags once, locks listed, one driver"""
     tree = type(tree)(tree.jobs)  # as a whole, also where one file is named: it is about pairs
-    fail_if([*kmod_includes(tree), *kmod_declarations(tree), *top_includes(tree), *tags(tree),
-             *locks(tree)])
+    fail_if([*kmod_includes(tree), *kmod_declarations(tree), *top_includes(tree), *drivers(tree),
+             *tags(tree), *locks(tree)])
     return f"{len(KMOD)} floors of the module, {len(TOP)} folders of user space"

@@ -48,6 +48,7 @@ FAULTS = [
     ("layers", "common/planted.h", C_HEAD + '#include "client/wire.h"\n', "common may not use"),
     ("layers", "race/lib/planted.h", C_HEAD + '#include "client/wire.h"\n', "race/lib may not use"),
     ("layers", "race/lib/find.c", "#include <krcore/queue.h>\n", "no transport"),
+    ("layers", "client/lib/subscribe.c", '#include "proto/krp_session.h"\n', "is for client/lib"),
     ("layers", "kmod/pool/planted.h", C_HEAD + "struct krc_planted {\n\tspinlock_t gate;\n};\n",
      "krc_planted.gate"),
     ("layers", "kmod/pool/planted.c", C_HEAD + "static DEFINE_MUTEX(krc_planted_lock);\n",
