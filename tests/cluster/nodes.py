@@ -9,6 +9,7 @@ holds for programs. On a card without DC the module makes lanes.
 import contextlib
 
 from . import krcore, programs
+from .cluster import each
 from .nic import NIC_DEVICE
 from .suite import check, wait_until
 
@@ -75,6 +76,13 @@ DRIVERS_OWN = ("seen=/run/krc-registered.$(stat -Lc %i /sys/class/infiniband/* |
                "kill $! 2>/dev/null; wait; touch $seen; }")
 
 
+def _leave(machine):
+    """End all programs of tests, and take the node away."""
+    machine.run(f"pkill -KILL -x '{ALL_PROGRAMS}'; for i in $(seq 50); do "
+                f"pgrep -x '{ALL_PROGRAMS}' >/dev/null || break; sleep 0.1; done")
+    krcore.node_gone(machine)
+
+
 @contextlib.contextmanager
 def up(cluster, names=NAMES, key=None, **node):
     """MetaServers serve, and these guests, no others, have the module up and are published at
@@ -91,16 +99,12 @@ def up(cluster, names=NAMES, key=None, **node):
             machine.run(DRIVERS_OWN)
     before = [(machine, objects(machine)) for machine in users]
     try:
-        for machine in machines:
-            node_up(machine)
-        for machine in machines:
-            krcore.wait_ready(machine)
+        each(machines, node_up)
+        each(machines, krcore.wait_ready)
         yield machines
     finally:
         alive = [machine for machine in machines if machine.alive()]
-        for machine in alive:
-            machine.run(f"pkill -KILL -x '{ALL_PROGRAMS}'; sleep 1; true")
-            krcore.node_gone(machine)
+        each(alive, _leave)
         for machine in alive:
             check(machine.run("test ! -d /sys/module/krcore", check=False).status == 0,
                   f"{machine.name}: the module could not be removed")
