@@ -271,6 +271,7 @@ static void krc_box_describe(const struct krcore_conn *conn, struct krc_conn_inf
 	*ret_info = (struct krc_conn_info){
 		.client = client->number,
 		.depth = conn->depth,
+		.where = krc_stream_where(conn->stream),
 		.how = { .connection = conn->number,
 			 .state = peer.queue ? KRP_CONN_OPEN : KRP_CONN_OPENING,
 			 .error = peer.err,

@@ -9,12 +9,14 @@
 
 #include "krcore/kernel.h"
 #include "krp_ioctl_message.h"
+#include "message/connect.h"
 
 /**
  * struct krc_conn_info - One connection of a client in the kernel, for diagnostics.
  * @client: number of its client, from 1, never used again.
  * @name: name of that.
  * @depth: messages and READs that may be under way.
+ * @where: what carries its messages.
  * @how: as KRP_IOC_CONN_QUERY tells of those of programs; its backlog also has the letters that the
  *	client keeps.
  */
@@ -22,6 +24,7 @@ struct krc_conn_info {
 	u64 client;
 	char name[KRCORE_NAME_BYTES];
 	u32 depth;
+	struct krc_stream_where where;
 	struct krp_conn_query how;
 };
 

@@ -399,6 +399,18 @@ int krc_nl_queue_dump(struct sk_buff *skb, struct netlink_callback *cb)
 	return krc_nl_dumped(skb, walk.err);
 }
 
+/* What carries the messages of a connection. */
+static int krc_nl_put_where(struct sk_buff *skb, const struct krc_stream_where *where)
+{
+	int err = 0;
+
+	if (where->placed)
+		err = nla_put_u32(skb, KRP_GENL_A_CONN_INITIATOR, where->initiator);
+	if (where->placed && !err)
+		err = nla_put_u8(skb, KRP_GENL_A_CONN_ISOLATED, where->isolated);
+	return err;
+}
+
 /* What is said of a connection of whomever. */
 static int krc_nl_put_how(struct sk_buff *skb, const struct krp_conn_query *how, u32 depth)
 {
@@ -436,7 +448,8 @@ static int krc_nl_put_talk(struct sk_buff *skb, const void *row)
 	       nla_put_u32(skb, KRP_GENL_A_CONN_PID, talk->pid) ?:
 	       nla_put_u32(skb, KRP_GENL_A_CONN_UID, from_kuid_munged(ns, talk->uid)) ?:
 	       nla_put_string(skb, KRP_GENL_A_CONN_COMM, talk->comm) ?:
-	       krc_nl_put_how(skb, &talk->how, talk->depth);
+	       krc_nl_put_how(skb, &talk->how, talk->depth) ?:
+	       krc_nl_put_where(skb, &talk->where);
 }
 
 static int krc_nl_talk(const struct krc_talk_info *talk, void *arg)
@@ -450,7 +463,8 @@ static int krc_nl_put_conn(struct sk_buff *skb, const void *row)
 
 	return krc_nl_put_u64(skb, KRP_GENL_A_CONN_CLIENT, conn->client) ?:
 	       nla_put_string(skb, KRP_GENL_A_CONN_COMM, conn->name) ?:
-	       krc_nl_put_how(skb, &conn->how, conn->depth);
+	       krc_nl_put_how(skb, &conn->how, conn->depth) ?:
+	       krc_nl_put_where(skb, &conn->where);
 }
 
 static int krc_nl_conn(const struct krc_conn_info *conn, void *arg)

@@ -334,3 +334,11 @@ void krc_stream_stats(struct krc_stream *st, struct krc_stream_stats *ret_stats)
 	};
 	spin_unlock_bh(&st->lock);
 }
+
+struct krc_stream_where krc_stream_where(const struct krc_stream *st)
+{
+	struct krc_stream_where where = { .placed = false };
+
+	where.placed = krc_flow_where(&st->flow, &where.initiator, &where.isolated);
+	return where;
+}

@@ -212,4 +212,25 @@ struct krc_stream_stats {
  */
 void krc_stream_stats(struct krc_stream *stream, struct krc_stream_stats *ret_stats);
 
+/**
+ * struct krc_stream_where - What carries the messages of a stream, for diagnostics.
+ * @placed: there is something: one was sent.
+ * @isolated: it is an initiator of the isolated (pool/isolation.h).
+ * @initiator: index of the initiator or lane. What the program READs may take another one.
+ */
+struct krc_stream_where {
+	bool placed;
+	bool isolated;
+	u32 initiator;
+};
+
+/**
+ * krc_stream_where() - Tell what carries the messages of a stream.
+ * @stream: stream.
+ *
+ * Context: any.
+ * Return: it; all zero if nothing was sent.
+ */
+struct krc_stream_where krc_stream_where(const struct krc_stream *stream);
+
 #endif /* KRC_MESSAGE_CONNECT_H */

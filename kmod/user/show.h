@@ -11,6 +11,7 @@
 
 #include "krp_ioctl.h"
 #include "krp_ioctl_message.h"
+#include "message/connect.h"
 #include "peer/peer.h"
 
 /**
@@ -64,6 +65,7 @@ struct krc_queue_info {
  * @uid: user of that process.
  * @comm: name of that process.
  * @depth: messages and READs that may be under way; 0 if it is an offer.
+ * @where: what carries its messages; nothing if it is an offer.
  * @how: as KRP_IOC_CONN_QUERY tells; of an offer the connection and the state alone.
  */
 struct krc_talk_info {
@@ -72,6 +74,7 @@ struct krc_talk_info {
 	kuid_t uid;
 	char comm[16];
 	u32 depth;
+	struct krc_stream_where where;
 	struct krp_conn_query how;
 };
 

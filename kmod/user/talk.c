@@ -533,6 +533,7 @@ static bool krc_talk_show(struct krc_talk *talk, struct krc_talk_info *ret_info)
 	stream = READ_ONCE(talk->stream); /* ended after krc_talk_close() has taken it away here */
 	if (stream) {
 		ret_info->depth = READ_ONCE(talk->depth);
+		ret_info->where = krc_stream_where(stream);
 		krc_talk_describe(talk, stream, false, &ret_info->how);
 	}
 	spin_unlock(&talk->box->lock);

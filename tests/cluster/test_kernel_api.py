@@ -181,7 +181,8 @@ def _shown(server, client):
         for row in rows:
             check(row["comm"] == "krcore_echo" and row["state"] == "open" and row["received"]
                   and row["gid"] == peer.spec.address and row["service"] == SERVICE
-                  and row["pid"] is None and row["uid"] is None, f"{row}")
+                  and row["pid"] is None and row["uid"] is None
+                  and row["initiator"] is not None, f"{row}")
         mine = krcore.metactl(machine, "queue list", as_user="nobody")
         check(not [row for row in mine if row.get("client")], f"nobody sees {mine}")
 

@@ -385,6 +385,7 @@ def test_connections_are_shown(cluster):
                 check(row["state"] == "open" and row["comm"] == "krc_message" and not row["errno"]
                       and row["uid"] == 65534 and row["service"] == OTHER
                       and row["gid"] == peer.spec.address, f"{row}")
+                check(row["initiator"] is not None and row["isolated"] is False, f"{row}")
             # a CHALLENGE that was sent again, to an OPEN that was, comes when it is not awaited
             again = max(of_port(node1)["challenges"] - 1, 0)
             check(sender["foreign"] <= again and not receiver["foreign"],
