@@ -319,7 +319,6 @@ enum {
 	KRP_GENL_A_CONN_FOREIGN, /* u32: packets dropped: forged, late or of another generation */
 	KRP_GENL_A_CONN_CLIENT, /* u64: number of a client in the kernel, never used again */
 	KRP_GENL_A_CONN_INITIATOR, /* u32: its messages go through it, or a lane; once it has one */
-	KRP_GENL_A_CONN_ISOLATED, /* u8: 1 if that is one of the isolated; likewise */
 
 	__KRP_GENL_A_CONN_MAX,
 	KRP_GENL_A_CONN_MAX = (__KRP_GENL_A_CONN_MAX - 1)

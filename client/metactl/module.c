@@ -234,7 +234,6 @@ static const struct mc_attr mc_conn_attrs[] = {
 	{ KRP_GENL_A_CONN_BUSY, "busy", MC_FORM_NUMBER, MC_DETAIL },
 	{ KRP_GENL_A_CONN_FOREIGN, "foreign", MC_FORM_NUMBER, 0 },
 	{ KRP_GENL_A_CONN_INITIATOR, "initiator", MC_FORM_NUMBER, MC_DETAIL },
-	{ KRP_GENL_A_CONN_ISOLATED, "isolated", MC_FORM_BOOL, MC_DETAIL },
 	{ KRP_GENL_A_CONN_ERROR, "errno", MC_FORM_ERROR, MC_DETAIL },
 	{ 0 },
 };

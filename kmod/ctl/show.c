@@ -402,13 +402,9 @@ int krc_nl_queue_dump(struct sk_buff *skb, struct netlink_callback *cb)
 /* What carries the messages of a connection. */
 static int krc_nl_put_where(struct sk_buff *skb, const struct krc_stream_where *where)
 {
-	int err = 0;
-
-	if (where->placed)
-		err = nla_put_u32(skb, KRP_GENL_A_CONN_INITIATOR, where->initiator);
-	if (where->placed && !err)
-		err = nla_put_u8(skb, KRP_GENL_A_CONN_ISOLATED, where->isolated);
-	return err;
+	if (!where->placed)
+		return 0;
+	return nla_put_u32(skb, KRP_GENL_A_CONN_INITIATOR, where->initiator);
 }
 
 /* What is said of a connection of whomever. */

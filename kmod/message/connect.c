@@ -338,7 +338,8 @@ void krc_stream_stats(struct krc_stream *st, struct krc_stream_stats *ret_stats)
 struct krc_stream_where krc_stream_where(const struct krc_stream *st)
 {
 	struct krc_stream_where where = { .placed = false };
+	bool isolated; /* no channel of messages is */
 
-	where.placed = krc_flow_where(&st->flow, &where.initiator, &where.isolated);
+	where.placed = krc_flow_where(&st->flow, &where.initiator, &isolated);
 	return where;
 }

@@ -215,12 +215,10 @@ void krc_stream_stats(struct krc_stream *stream, struct krc_stream_stats *ret_st
 /**
  * struct krc_stream_where - What carries the messages of a stream, for diagnostics.
  * @placed: there is something: one was sent.
- * @isolated: it is an initiator of the isolated (pool/isolation.h).
  * @initiator: index of the initiator or lane. What the program READs may take another one.
  */
 struct krc_stream_where {
 	bool placed;
-	bool isolated;
 	u32 initiator;
 };
 

@@ -233,7 +233,6 @@ static void test_connections(void **state)
 	mnl_attr_put_u64(nlh, KRP_GENL_A_CONN_RECEIVED, 1ULL << 40);
 	mnl_attr_put_u64(nlh, KRP_GENL_A_CONN_CLIENT, 4);
 	mnl_attr_put_u32(nlh, KRP_GENL_A_CONN_INITIATOR, 5);
-	mnl_attr_put_u8(nlh, KRP_GENL_A_CONN_ISOLATED, 1);
 	array = row(nlh, MC_SET_CONN, MC_OUT_JSON);
 	cell_is(array, "state", "open");
 	number_is(array, "window", 16);
@@ -242,7 +241,6 @@ static void test_connections(void **state)
 	number_is(array, "received", 1ULL << 40);
 	number_is(array, "client", 4);
 	number_is(array, "initiator", 5);
-	assert_true(json_is_true(cell(array, "isolated")));
 	assert_true(json_is_null(cell(array, "context")));
 	json_decref(array);
 }
