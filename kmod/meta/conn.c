@@ -65,6 +65,18 @@ static int krc_meta_conn_recv(struct krc_meta_conn *conn, struct krc_meta_recv *
 	return err;
 }
 
+/* Give a buffer back, unless krc_meta_conn_stop(), which destroys the queue pair, may be running. */
+static int krc_meta_conn_recv_again(struct krc_meta_conn *conn, struct krc_meta_recv *recv)
+{
+	int err = 0;
+
+	spin_lock_bh(&conn->slots.lock); /* as for READs: see krc_meta_reads_stop() */
+	if (!READ_ONCE(conn->broken))
+		err = krc_meta_conn_recv(conn, recv);
+	spin_unlock_bh(&conn->slots.lock);
+	return err;
+}
+
 static void krc_meta_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct krc_meta_recv *recv = container_of(wc->wr_cqe, struct krc_meta_recv, cqe);
@@ -85,11 +97,9 @@ static void krc_meta_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	krc_meta_message(conn, conn->recv_buf.p + at, wc->byte_len);
 	ib_dma_sync_single_for_device(ibdev, conn->recv_buf.dma + at, KRP_MSG_BYTES_MAX,
 				      DMA_FROM_DEVICE);
-	if (!READ_ONCE(conn->broken)) {
-		err = krc_meta_conn_recv(conn, recv);
-		if (err)
-			krc_meta_conn_fail(conn, err, "posting a receive failed");
-	}
+	err = krc_meta_conn_recv_again(conn, recv);
+	if (err)
+		krc_meta_conn_fail(conn, err, "posting a receive failed");
 	krc_meta_conn_completed(conn);
 }
 

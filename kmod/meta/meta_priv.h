@@ -145,7 +145,7 @@ struct krc_meta_cq {
  * @send_buf: send buffers, KRP_MSG_BYTES_MAX each.
  * @posted: work requests that have not completed.
  * @wait: woken when @posted falls to zero.
- * @broken: unusable; once it is set under @slots.lock, no READ is posted.
+ * @broken: unusable; once it is set under @slots.lock, no READ and no receive is posted.
  * @fault: the queue pair reported a fatal event.
  * @send: send buffers, by slot of the session.
  * @recv: receive buffers.
