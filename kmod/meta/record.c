@@ -86,7 +86,7 @@ int krc_meta_publish(struct krc_meta *meta, u16 service, const struct krp_value 
 	own.generation = cpu_to_le64(meta->conf.generation);
 	if (!krp_value_valid(&own))
 		return -EINVAL;
-	fresh = kzalloc(krp_record_bytes(KRC_META_SERVERS_MAX), GFP_KERNEL);
+	fresh = kzalloc(krp_record_bytes(KRC_META_SERVERS_MAX), GFP_KERNEL_ACCOUNT);
 	if (!fresh)
 		return -ENOMEM;
 	memcpy(fresh->key.gid, meta->gid.raw, sizeof(fresh->key.gid));
