@@ -182,6 +182,8 @@
 #define KRP_OWNER_BYTES 16
 #define KRP_KEY_ID_BYTES 4
 #define KRP_TOKEN_BYTES 16
+#define KRP_LEASE_MS_MIN 300U /* a third of it is the least time between two RENEWs */
+#define KRP_LEASE_MS_MAX 86400000U /* a day */
 #define KRP_NAME_BYTES 64
 #define KRP_LABEL_CLIENT "krcore auth client v2"
 #define KRP_LABEL_SERVER "krcore auth server v2"
@@ -360,7 +362,7 @@ struct krp_root_ref {
  * @hdr: header.
  * @mac: HMAC, or zero without a cluster key.
  * @root: where the root is.
- * @lease_ms: lease granted, in ms: RENEW well before it runs out.
+ * @lease_ms: lease granted, in ms, KRP_LEASE_MS_MIN to _MAX: RENEW well before it runs out.
  * @tick_ms: granularity of the lease sweep, in ms.
  * @records_max: records one owner may have.
  * @rate_max: messages a second before the client is cut off.
@@ -769,6 +771,8 @@ static inline unsigned int krp_msg_check_body(const void *msg)
 		const struct krp_welcome *m = (const struct krp_welcome *)msg;
 
 		ok = KRP_PAD_ZERO(krp_welcome, rsvd) && m->credits &&
+		     krp_le32_to_cpu(m->lease_ms) >= KRP_LEASE_MS_MIN &&
+		     krp_le32_to_cpu(m->lease_ms) <= KRP_LEASE_MS_MAX &&
 		     krp_le32_to_cpu(m->settling_ms) <= KRP_SETTLING_MS_MAX;
 		break;
 	}

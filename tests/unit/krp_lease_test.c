@@ -31,11 +31,12 @@ static void test_lease_bounds(void **state)
 	wd_run(w, 31000);
 	assert_int_equal(c->sent[0][KRP_MSG_RENEW], 3); /* a silent session would be ended */
 	wd_client_stop(w, 0, true, NULL);
-	w->limits.lease_ms = w->limits.lease_min_ms = 1;
+	w->limits.lease_ms = w->limits.lease_min_ms = KRP_LEASE_MS_MIN;
 	wd_server_start(w, 0);
 	attach();
 	wd_run(w, 1000);
 	assert_in_range(c->sent[0][KRP_MSG_RENEW], 9, 12);
+	assert_int_equal(c->sent[0][KRP_MSG_PUBLISH], 0);
 }
 
 /* The lease is over at the server: the count in the answer to RENEW tells. */

@@ -427,6 +427,7 @@ static void test_handshake_out_of_turn(void **state)
 	(void)state;
 	krp_msg_init(&welcome, KRP_MSG_WELCOME, 2, KRP_ST_OK, w->server[0].hub.incarnation);
 	welcome.credits = krp_cpu_to_le16(1);
+	welcome.lease_ms = krp_cpu_to_le32(KRP_LEASE_MS_MIN);
 	wd_client_start(w, 0, 7);
 	say(&welcome, sizeof(welcome));
 	expect_closed(-EPROTO, "unexpected WELCOME during the handshake");

@@ -654,6 +654,8 @@ static void test_message_body_checks(void **state)
 	BAD_IF(KRP_MSG_CHALLENGE, krp_challenge, m->rsvd[2] = 1);
 	BAD_IF(KRP_MSG_CHALLENGE, krp_challenge, m->hdr.status = krp_cpu_to_le16(KRP_ST_AUTH));
 	BAD_IF(KRP_MSG_WELCOME, krp_welcome, m->credits = 0);
+	BAD_IF(KRP_MSG_WELCOME, krp_welcome, m->lease_ms = krp_cpu_to_le32(KRP_LEASE_MS_MIN - 1));
+	BAD_IF(KRP_MSG_WELCOME, krp_welcome, m->lease_ms = krp_cpu_to_le32(KRP_LEASE_MS_MAX + 1));
 	BAD_IF(KRP_MSG_WELCOME, krp_welcome, m->rsvd[1] = 1);
 	BAD_IF(KRP_MSG_WELCOME, krp_welcome,
 	       m->settling_ms = krp_cpu_to_le32(KRP_SETTLING_MS_MAX + 1));
