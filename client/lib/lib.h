@@ -123,6 +123,7 @@ struct krl_conn {
  * @addr_next: which to try next.
  * @named_ns: when @addrs were found.
  * @failed: to be taken down by the thread.
+ * @more: messages wait for the next turn of the thread.
  * @tried: it has failed or succeeded at least once.
  * @rejected: KRP_REJECT_* of the last refused connection request.
  * @last_error: see struct krcore_server_info.
@@ -160,6 +161,7 @@ struct krl_server {
 	unsigned int addr_next;
 	uint64_t named_ns;
 	_Atomic bool failed;
+	bool more;
 	bool tried;
 	unsigned int rejected;
 	int last_error;

@@ -17,6 +17,7 @@
 #include "client/lib/lib.h"
 
 #define KRL_BATCH 16 /* messages handled before events are delivered */
+#define KRL_BATCHES 8 /* of one server before others have their turn */
 
 _Static_assert(KRL_BATCH *(KRP_NOTIFY_CHANGES + 1) <= KRL_EVENTS_MAX,
 	       "the events of a batch have room");
@@ -64,11 +65,27 @@ static bool krl_loop_recv_batch(struct krl_server *srv)
 	return nr == KRL_BATCH && !atomic_load(&srv->failed);
 }
 
+/* Receive what is there; of a server that does not stop sending the rest waits for the next turn. */
 static void krl_loop_recv(struct krl_server *srv)
 {
-	while (srv->conn && srv->conn->recv_cq && !atomic_load(&srv->failed))
-		if (!krl_loop_recv_batch(srv))
+	unsigned int i;
+
+	srv->more = false;
+	for (i = 0; i < KRL_BATCHES; i++)
+		if (!srv->conn || !srv->conn->recv_cq || atomic_load(&srv->failed) ||
+		    !krl_loop_recv_batch(srv))
 			return;
+	srv->more = true;
+}
+
+/* The turn of all servers of which there is more. */
+static void krl_loop_more(struct krcore_ctx *ctx)
+{
+	unsigned int i;
+
+	for (i = 0; i < ctx->servers_nr; i++)
+		if (ctx->servers[i].more)
+			krl_loop_recv(&ctx->servers[i]);
 }
 
 /* The completion channel of a connection is readable. */
@@ -125,6 +142,8 @@ static int krl_loop_timers(struct krcore_ctx *ctx)
 		struct krl_server *srv = &ctx->servers[i];
 
 		due_ns = krl_server_timers(srv, now_ns);
+		if (srv->more)
+			due_ns = 0;
 		if (due_ns < next_ns)
 			next_ns = due_ns;
 	}
@@ -145,6 +164,7 @@ static void *krl_loop_thread(void *arg)
 	while (!atomic_load(&ctx->stop)) {
 		int n, nr = epoll_wait(ctx->epoll_fd, events, KRL_BATCH, krl_loop_timers(ctx));
 
+		krl_loop_more(ctx);
 		for (n = 0; n < nr; n++) {
 			void *what = events[n].data.ptr;
 
