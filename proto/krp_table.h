@@ -177,7 +177,7 @@ struct krp_key {
  *
  * The first 12 bytes that matter to a peer are the paper's: DCT number and key.
  *
- * KRP_KIND_LANE is the node of a port without DC: who wants to reach it makes a lane. A node
+ * KRP_KIND_LANE is the node of a port without DC: a peer makes a lane to it. A node
  * with DC and lanes publishes KRP_KIND_DCT with a @dct.ud_qpn, so each record says all ways to
  * its port, and one READ is enough for each of them. Software from before KRP_KIND_LANE refuses
  * the kind as one that it does not know: a server at PUBLISH (KRP_ST_MALFORMED), a reader when

@@ -87,7 +87,7 @@ static void krc_test_what_is_slow_narrows_it(struct kunit *test)
 	krc_test_all(t, flow);
 }
 
-/* Never less than a few, however slow it is; and who submits at once gets no more either. */
+/* Never less than a few, however slow it is; a flow that submits at once gets no more either. */
 static void krc_test_a_few_are_always_there(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
@@ -158,7 +158,7 @@ static void krc_test_the_slow_are_signaled(struct kunit *test)
 	KUNIT_EXPECT_GE(test, krc_test_unsignaled(t), KRC_TEST_DEPTH - 3U);
 }
 
-/* Nor who submits while more is there than may be, and nobody waits. */
+/* Nor does a flow that submits while more is there than may be, and nobody waits. */
 static void krc_test_more_is_there_than_may_be(struct kunit *test)
 {
 	struct krc_test *t = test->priv;

@@ -259,9 +259,9 @@ static int krc_queue_lookup(struct krc_context *ctx, const struct krp_key *key,
 }
 
 /*
- * Take the peer away from a queue with nothing outstanding, unless it is being closed: who closes
- * it uses the peer without a lock once it has had @post (krc_queue_renew_stop()). Return: the peer,
- * counted, or NULL: there was none; or ERR_PTR(-ECANCELED).
+ * Take the peer away from a queue with nothing outstanding, unless it is being closed: the
+ * closer uses the peer without a lock once it has had @post (krc_queue_renew_stop()). Return: the
+ * peer, counted, or NULL: there was none; or ERR_PTR(-ECANCELED).
  */
 static struct krc_peer *krc_queue_take_peer(struct krc_queue *queue)
 {

@@ -56,7 +56,7 @@ static void krc_talk_released(struct work_struct *work)
 {
 	struct krc_talk *talk = container_of(work, struct krc_talk, release);
 
-	/* Pairs with krc_talk_leave(): who has the lock sees @due, or this gets the lock. */
+	/* Pairs with krc_talk_leave(): the holder of the lock sees @due, or this gets the lock. */
 	smp_mb();
 	if (mutex_trylock(&talk->control))
 		krc_talk_leave(talk);

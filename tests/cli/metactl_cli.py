@@ -291,7 +291,7 @@ class Installation(unittest.TestCase):
             self.assertNotEqual(self.configure(folder), key)
 
     def test_upgrade_makes_none(self):
-        # who took it away runs without one, or with a credential
+        # an administrator that took it away runs without one, or with a credential
         with tempfile.TemporaryDirectory() as folder:
             self.assertIsNone(self.configure(folder, "1.0"))
 

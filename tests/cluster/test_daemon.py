@@ -17,7 +17,7 @@ PACKAGE = f"/run/{UNIT}.deb"
 
 
 def _sessions(machine):
-    """Who is attached, and since when."""
+    """The sessions that are attached, and since when."""
     return sorted((row["id"], row["gid"]) for row in krcore.metactl(machine, "session list"))
 
 
@@ -119,7 +119,7 @@ def test_control_socket(cluster):
                         "krcore-metactl status", check=False)
     check(member.status == 0, repr(member))
 
-    # Who stops it for maintenance must find it stopped, whoever asks meanwhile.
+    # Stopped for maintenance it stays stopped, whatever client asks meanwhile.
     server.run(f"systemctl stop {UNIT}", timeout=60)
     check(server.run(f"test -e {SOCKET}", check=False).status, "the socket is left over")
     server.run("krcore-metactl -t 5 status", timeout=60, check=False)

@@ -322,7 +322,7 @@ def test_addresses_change_places(cluster):
                        f"{_name(node1, number, 'net')}; " for word, address, number in
                        (("del", first, 0), ("del", second, 1), ("add", second, 0),
                         ("add", first, 1)))
-        # who is asked from a new place asks anew who the others are, and so tells them
+        # a node that is asked from a new place asks for the others anew, and so tells them
         node1.run(f"{swap} ip neigh flush all")
 
         def swapped():

@@ -98,7 +98,7 @@ def _works(machine, peer):
 
 @limit(500)
 def test_memory_of_a_program_that_is_killed(cluster):
-    """Who reads it is told; another program's is read at once, by the same lanes."""
+    """A program that reads it is told; another program's is read at once, by the same lanes."""
     with up(cluster) as (node1, node2):
         with serve(node2) as peer, _looping(node1, peer) as end:
             node2.run("pkill -KILL -x krc_ioctl")

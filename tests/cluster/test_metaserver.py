@@ -9,7 +9,7 @@ from .krcore import journal, lookup, metactl, publish, setup, write_config
 from .suite import check, limit, needs, wait_until
 
 SERVICE = 500
-LEASE_MS = 10000    # who lives keeps it, also in a guest that stands still for a while
+LEASE_MS = 10000    # a live client keeps it, also in a guest that stands still for a while
 SHORT = {"lease_ms": LEASE_MS, "reconnect_max_ms": 1000}
 START_SECONDS = 90  # TimeoutStartSec of the unit
 

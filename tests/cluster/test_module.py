@@ -167,7 +167,7 @@ ATTEMPTS = 6    # to use it often within a lease
 
 @limit(300)
 def test_reference_is_read_once_a_lease(cluster):
-    """Who uses memory of a peer all the time costs one READ of its directory a lease."""
+    """Use of a peer's memory all the time costs one READ of its directory a lease."""
     seconds = 5
     most = seconds * 1000 // LEASE_MS + 2
     with up(cluster) as (node1, node2), serve(node2) as peer:

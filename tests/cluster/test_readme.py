@@ -61,7 +61,7 @@ def _install(machine, built, words):
 
 
 class Reader:
-    """Who types the commands, and compares what comes out with what the page says."""
+    """A user that types the commands, and compares what comes out with what the page says."""
 
     def __init__(self, cluster, stack):
         self.cluster = cluster

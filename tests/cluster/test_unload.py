@@ -20,7 +20,7 @@ LEASE_MS = 20000        # of records that nobody withdraws
 OUT = "/run/krc-unload.out"
 ASK_ALL = ("while :; do for what in 'node show' 'queue list' 'peer list' 'stats node'; do "
            "krcore-metactl -j $what; done; done >/dev/null 2>&1")
-# who was killed may have the file open for a moment
+# a program that was killed may have the file open for a moment
 REMOVE = ("pkill -KILL -x krc_ioctl; for i in $(seq 600); do "
           f"rmmod krcore 2>{OUT} && exit 0; grep -q 'in use' {OUT} || break; sleep 0.1; done; "
           f"cat {OUT}; exit 1")

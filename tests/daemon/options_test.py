@@ -80,7 +80,7 @@ class Options(DaemonTest):
                          "-o", f"metaserver.require_auth={auth}")
             self.assertEqual(result.returncode, 1 if error else 0, (path, auth, result.stderr))
             self.assertIn(error or "", result.stderr)
-            if not error:   # who has no key hears of it
+            if not error:   # a daemon without a key says so
                 self.assertEqual("no cluster key" in result.stderr, path != good)
 
     def test_check_warns_of_what_is_hardly_meant(self):
@@ -112,7 +112,7 @@ class Options(DaemonTest):
                        f"metaserver.key_file=credential:{name}", *more)
         result = check("cluster", "-o", "metaserver.require_auth=yes")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
-        result = check("none")      # who names one is never let go on without
+        result = check("none")      # where one is named, it is needed
         self.assertEqual(result.returncode, 1)
         self.assertIn("'credential:none': no such credential was handed over", result.stderr)
         for name in ("", "../etc/passwd", ".", "a/b"):

@@ -14,7 +14,8 @@ from lintlib import fail_if, gate
 WORDS = [(re.compile(pattern, re.M), instead) for pattern, instead in (
     (r"\b(?:[Hh]e|[Hh]im|[Hh]is|[Hh]imself)\b", "name the caller, the task, the client"),
     (r"\b[Ff]or whom?\b", "name for what or for which caller"),
-    (r"(?:(?:^|[.:;] )[\s/*]*Who|(?:/\*+|[.;]) who) (?!(?:is|are|may|can|has)\b[^.]*\?)[a-z]",
+    (r"(?:(?:^|[.:;] )[\s/*\"]*Who|(?:/\*+|[.;\"]) who|(?<!#)# [Ww]ho) "
+     r"(?!(?:is|are|may|can|has)\b[^.]*\?)[a-z]",
      "a sentence has a subject: a caller that, a task that"),
     (r"\b(?:to|of|by|with|than|from|joins|stops|nor|only)\s[\s/*#]*who [a-z]",
      "name it: to a caller that, by a task that"),
@@ -34,7 +35,7 @@ WORDS = [(re.compile(pattern, re.M), instead) for pattern, instead in (
     (r"\bbarren\b", "without progress"),
 )]
 FOLDERS = ("kmod", "metaserver", "client", "common", "proto", "bench", "docs", "race", "handoff",
-           "tests")
+           "systemd", "tests")
 PAGES = ("README.md", "CONTRIBUTING.md", "NEWS.md", "SECURITY.md")
 # comments, and strings: a program's words are read by more people than its source
 TEXT = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:[^\"\\\n]|\\.)*\"", re.S)
@@ -56,7 +57,9 @@ def texts(name, whole):
 def words(tree):
     """comments, pages and what programs say use the field's words"""
     lines, judged = [], 0
-    for name in tree.files("*.c", "*.h", "*.py", "*.md", "*.[1-9]", "*.yaml"):
+    for name in tree.files("*.c", "*.h", "*.py", "*.md", "*.[1-9]", "*.yaml",
+                           "*.in",
+                           "*.path", "*.service", "*.timer"):
         if name.split("/")[0] not in FOLDERS and name not in PAGES:
             continue
         judged += 1

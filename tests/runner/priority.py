@@ -18,7 +18,7 @@ import time
 SESSION_LAST = 19       # nice values of a session
 SESSION_USUAL = 0
 SESSION_SECONDS = 0.15  # the kernel takes one such value in a tenth of a second
-ROUNDS_MAX = 10         # who is being forked meanwhile has the old policy
+ROUNDS_MAX = 10         # a child that is being forked meanwhile has the old policy
 USUAL = os.sched_getscheduler(0)
 BACK = "import os; os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0)); " \
        f"os.sched_setscheduler(0, {USUAL}, os.sched_param(0))"

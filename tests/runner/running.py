@@ -74,7 +74,7 @@ class Running:
         except asyncio.TimeoutError:
             await self.end(f"did not end within {self.job.part.limit} s")
         self._ended = time.monotonic()
-        # who left a process behind that keeps the pipes open is not waited for
+        # a process that was left behind and keeps the pipes open is not waited for
         await asyncio.wait(readers, timeout=DRAIN_SECONDS)
         for reader in readers:
             reader.cancel()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""Who reaches whom on an InfiniBand port, and who does not.
+"""Which node reaches which on an InfiniBand port, and which does not.
 
 Owns: the tests of the table of P_Keys and of what is dropped for its P_Key, or
 for want of a GRH: of DC, of reliable connections, of datagrams.  A part of
