@@ -80,16 +80,25 @@ def _glob_word(word):
     return {"**": ".*", "*": "[^/]*"}.get(word, re.escape(word))
 
 
-def tests_for(path, table):
-    """(tests, reason) for a changed file; (None, reason) where the table has no rule."""
+def decides(path, table):
+    """(rule, glob, match) that decides for a path, or None."""
     for rule in table:
         for glob in rule.paths:
             match = glob_regex(glob).fullmatch(path)
             if match:
-                # a number in front of a file's name orders the files, no more
-                name = re.sub(r"^\d+_", "", match.groupdict().get("test") or "")
-                return [test.replace("{test}", name) for test in rule.tests], rule.why
-    return None, "no rule is about it: the default set"
+                return rule, glob, match
+    return None
+
+
+def tests_for(path, table):
+    """(tests, reason) for a changed file; (None, reason) where the table has no rule."""
+    found = decides(path, table)
+    if not found:
+        return None, "no rule is about it: the default set"
+    rule, _, match = found
+    # a number in front of a file's name orders the files, no more
+    name = re.sub(r"^\d+_", "", match.groupdict().get("test") or "")
+    return [test.replace("{test}", name) for test in rule.tests], rule.why
 
 
 def changed(parts, folder, paths):
