@@ -16,7 +16,7 @@ KMOD = {"base": "", "hw": "base", "pool": "base hw", "meta": "base", "mem": "bas
         "message": "base hw pool", "node": "base hw pool meta mem message",
         "peer": "base hw pool meta mem node", "user": "base hw pool meta mem message node peer",
         "api": "base hw pool meta message mem node peer", "include": "",
-        "ctl": "base hw pool meta message node peer user api",
+        "ctl": "base pool meta message node peer user api",
         "": "api base message node peer user ctl"}
 # files that may use more, and why
 KMOD_MORE = {"base/trace.c": "hw"}  # tracepoints are made where their arguments' types are known
@@ -136,7 +136,7 @@ def top_includes(tree):
 
 
 def drivers(tree):
-    """Who includes the machine of a session: on each side one file, which drives it."""
+    """Includes of the machine of a session: on each side one file, which drives it."""
     for name in tree.files("*.c", "*.h"):
         includes = MACHINE in (os.path.basename(header)
                                for header in INCLUDE.findall(tree.read(name)))
