@@ -231,7 +231,7 @@ static bool krc_meta_read_poll(void *arg)
 }
 
 /* The task blocks instead of polling: arm, unless the READ is over. */
-static void krc_meta_fetch_asleep(struct krc_meta_conn *conn, struct krc_meta_fetch *f)
+static void krc_meta_fetch_sleep(struct krc_meta_conn *conn, struct krc_meta_fetch *f)
 {
 	spin_lock_bh(&conn->slots.lock);
 	if (f->slot && !f->slot->blocked) {
@@ -289,7 +289,7 @@ static int krc_meta_fetch_wait(struct krc_meta_conn *conn, struct krc_meta_fetch
 
 	if (!f->counted) {
 		krc_spin(krc_meta_read_poll, &poll);
-		krc_meta_fetch_asleep(conn, f);
+		krc_meta_fetch_sleep(conn, f);
 	}
 	while ((left = krc_meta_fetch_left(conn, f, deadline, &silent))) {
 		ret = wait_for_completion_killable_timeout(&f->done, left);

@@ -39,7 +39,8 @@ CORE = re.compile(r"metaserver/(admit|aside|changes|ledger|peer|plan|session|set
 CORE_MAY = re.compile(r"metaserver/(admit|aside|changes|ledger|log|peer|plan|session|settle|table)"
                       r"\.h$|common/(?!link)|client/include|krcore/|proto/")
 TRANSPORT = re.compile(r"(infiniband|rdma)/")
-# the machine that is a session with a MetaServer, and what drives it on each side
+# the machine that is a session with a MetaServer, and what drives it on each side; the few words
+# that others say to it, that a server is lost or late, are in krp_session_state.h
 MACHINE = "krp_session.h"
 DRIVERS = ("client/lib/session.c", "kmod/meta/session.c")
 
