@@ -13,7 +13,7 @@ import time
 from . import krcore
 from .krcore import metactl
 from .nodes import (AS_USER, GONE, as_user, client, finish, held, node_up, port_words, program,
-                    reads_by_bytes, saying, serve, tap, up, working)
+                    pool, reads_by_bytes, saying, serve, tap, up, working)
 from .nodes import card_counters as _card, counted as _counts
 from .suite import check, limit, wait_until
 
@@ -223,12 +223,20 @@ def test_any_input(cluster):
 @limit(500)
 def test_any_requests(cluster):
     """Requests that are nearly right, on a queue that works: refused, or done without an
-    error, and neither card had anything to refuse."""
+    error, and neither card had anything to refuse. What is in doubt is so by a recovery that
+    the node has counted."""
     with up(cluster) as (node1, node2), serve(node2) as peer:
         before = held(node1)
         refused, failed = _card(node2)["naks_error"], _card(node1)["completions_error"]
         for seed, bits in ((1, 64), (2, 64), (3, 32)):
-            tap(client(node1, f"{peer} random {seed} 2000", 150, bits=bits), 12)
+            recoveries = pool(node1)["recoveries"]
+            result = client(node1, f"{peer} random {seed} 2000", 150, bits=bits)
+            tap(result, 12)
+            recoveries = pool(node1)["recoveries"] - recoveries
+            (doubted,) = [int(line.partition("=")[2]) for line in result.out.splitlines()
+                          if line.startswith("doubted=")]
+            print(f"    {doubted} in doubt, {recoveries} recoveries", flush=True)
+            check(recoveries or not doubted, f"{doubted} in doubt, and no recovery")
         check(_card(node2)["naks_error"] == refused, "the peer's card refused something")
         check(_card(node1)["completions_error"] == failed, "a request failed on the card")
         tap(client(node1, f"{peer} traffic", 150), 60)
