@@ -18,6 +18,9 @@ KMOD = {"base": "", "hw": "base", "pool": "base hw", "meta": "base", "mem": "bas
         "api": "base hw pool meta message mem node peer", "include": "",
         "ctl": "base pool meta message node peer user api",
         "": "api base message node peer user ctl"}
+# headers of a whole folder: what is private to it, what diagnostics ask it for, what other modules
+# see of it, what a suite's world offers; the others declare what the file beside them defines
+KMOD_OF_FOLDER = re.compile(r"_priv\.h$|/(mlx5|verbs|show)\.h$|^kmod/(include|tests)/")
 # files that may use more, and why
 KMOD_MORE = {"base/trace.c": "hw"}  # tracepoints are made where their arguments' types are known
 
@@ -97,16 +100,21 @@ def kmod_includes(tree):
 
 
 def kmod_declarations(tree):
-    """Functions that are declared in another folder than they are defined in."""
+    """Functions that are declared in another folder than they are defined in, or in a header that
+    is not the one beside the file that defines them."""
     defined = {}
     for name in tree.files("*.c", under="kmod/"):
         for func in DEFINED.findall(tree.read(name)):
-            defined[func] = kmod_folder(name.removeprefix("kmod/"))
+            defined[func] = name
     for name in tree.files("*.h", under="kmod/"):
         folder = kmod_folder(name.removeprefix("kmod/"))
         for func in DECLARED.findall(tree.read(name)):
-            if defined.get(func, folder) != folder:
-                yield f"{name}: {func}() is declared here and defined in {defined[func]}/"
+            owner = defined.get(func)
+            owner_folder = kmod_folder(owner.removeprefix("kmod/")) if owner else folder
+            if owner_folder != folder:
+                yield f"{name}: {func}() is declared here and defined in {owner_folder}/"
+            elif owner and owner != name[:-2] + ".c" and not KMOD_OF_FOLDER.search(name):
+                yield f"{name}: {func}() is defined in {owner}: the header beside it declares it"
 
 
 def top_includes(tree):

@@ -39,6 +39,8 @@ FAULTS = [
     ("dkms", "debian/krcore-dkms.dkms", 'BUILD_EXCLUSIVE_ARCH="planted"\n', "77, not 0"),
     ("layers", "kmod/pool/planted.h", C_HEAD + '#include "user/queue.h"\n',
      "pool may not use user"),
+    ("layers", "kmod/pool/flow.h", "void krc_window_look(struct krc_channel *ch);\n",
+     "the header beside it"),
     ("layers", "kmod/mem/planted.h", C_HEAD + '#include "../user/queue.h"\n', "from the top"),
     ("layers", "metaserver/table.h", "#include <rdma/rdma_cma.h>\n", "no transport"),
     ("layers", "kmod/user/planted.h", C_HEAD + '#include "meta/meta_priv.h"\n', "private"),
