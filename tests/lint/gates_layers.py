@@ -16,7 +16,7 @@ KMOD = {"base": "", "hw": "base", "pool": "base hw", "meta": "base", "mem": "bas
         "message": "base hw pool", "node": "base hw pool meta mem message",
         "peer": "base hw pool meta mem node", "user": "base hw pool meta mem message node peer",
         "api": "base hw pool meta message mem node peer", "include": "",
-        "ctl": "base pool meta message node peer user api",
+        "ctl": "base hw pool meta message node peer user api",
         "": "api base message node peer user ctl"}
 # headers of a whole folder: what is private to it, what diagnostics ask it for, what other modules
 # see of it, what a suite's world offers; the others declare what the file beside them defines
