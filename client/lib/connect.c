@@ -3,8 +3,8 @@
  * What the context's thread does for a session that attaches: address, route, connection,
  * proofs, load. proto/krp_session.h decides when.
  *
- * Each step posts something and returns; an event or a message brings the next. What is waited for
- * is the check of a loaded table alone: two READs, busy-polled for a quarter of timeout_ms at most.
+ * Each step posts something and returns; an event or a message brings the next. The check of a loaded
+ * table is busy-polled for: two READs, each for a quarter of timeout_ms at most.
  */
 #include <errno.h>
 #include <netinet/in.h>

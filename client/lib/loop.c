@@ -88,24 +88,22 @@ static void krl_loop_more(struct krcore_ctx *ctx)
 			krl_loop_recv(&ctx->servers[i]);
 }
 
-/* The completion channel of a connection is readable. */
+/* The completion channel of a connection is readable: one event, others come with the next turn. */
 static void krl_loop_channel(struct krl_server *srv)
 {
 	struct krl_conn *conn = srv->conn;
 	struct ibv_cq *cq;
 	void *arg;
 
-	while (conn && conn == srv->conn && !ibv_get_cq_event(conn->channel, &cq, &arg)) {
-		conn->events[cq == conn->recv_cq]++;
-		if (cq == conn->send_cq) {
-			if (krl_server_state(srv) > KRP_SESSION_LOAD)
-				continue; /* look-ups poll it from now on */
-			ibv_req_notify_cq(cq, 0);
-			krl_connect_loading(srv);
-		} else {
-			ibv_req_notify_cq(cq, 0);
-			krl_loop_recv(srv);
-		}
+	if (!conn || ibv_get_cq_event(conn->channel, &cq, &arg))
+		return;
+	conn->events[cq == conn->recv_cq]++;
+	if (cq == conn->recv_cq) {
+		ibv_req_notify_cq(cq, 0);
+		krl_loop_recv(srv);
+	} else if (krl_server_state(srv) <= KRP_SESSION_LOAD) { /* look-ups poll it from then on */
+		ibv_req_notify_cq(cq, 0);
+		krl_connect_loading(srv);
 	}
 }
 
