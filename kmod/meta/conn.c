@@ -7,7 +7,8 @@
  * softirq; for that of READs and SENDs see meta/cq.c. Buffers are mapped once; the device's
  * local key covers them. Draining is bounded by a timeout: buffers are freed once the queue
  * pair is destroyed.
- * Locking: created and destroyed by the session's work item; SENDs under meta.lock.
+ * Locking: created and destroyed by the session's work item; SENDs under meta.lock, receives that
+ * are posted again under slots.lock.
  */
 #include <linux/slab.h>
 

@@ -16,7 +16,7 @@
  *   meta.conf_mutex serializes changes of the list of sessions; its holder may sleep.
  *   meta.lock       BH-safe spinlock: the publisher, its sessions, counters.
  *   table.lock      spinlock: the map and its entries; process context only, innermost.
- *   slots.lock      BH-safe spinlock: READ slots, and the right to post a READ.
+ *   slots.lock      BH-safe spinlock: READ slots, and the right to post a READ or a receive.
  *   The last three never nest in each other. Work requests are posted under meta.lock and
  *   slots.lock; the cache's own lock nests in meta.lock. Under meta.lock all records are
  *   walked only where each of them changes: at an attach, at its end, when a server joins or

@@ -112,7 +112,7 @@ int krc_meta_read(struct krc_meta_conn *conn, const struct krc_meta_query *q,
 int krc_meta_read_bulk(struct krc_meta_conn *conn, const struct krp_read *what, void *into);
 
 /**
- * krc_meta_reads_stop() - Let no further READ be posted, and no task wait for a slot.
+ * krc_meta_reads_stop() - Let no further READ or receive be posted, and no task wait for a slot.
  * @conn: connection.
  *
  * Context: the work item.

@@ -114,6 +114,7 @@ FAULTS = [
     ("words", "race/lib/planted.c", C_HEAD + "/* @patience_ns: it waits */\n", "timeout"),
     ("walks", "client/README.md", "see `lib/nowhere.c`\n", "no file lib/nowhere.c"),
     ("walks", "metaserver/README.md", "see `ms_nowhere`\n", "nothing is named ms_nowhere"),
+    ("walks", "kmod/README.md", "in `user/post.c` (`krc_ioc_wait`)\n", "has no krc_ioc_wait()"),
     ("walks", "kmod/README.md", "| `mem/` | regions | user, base |\n", "mem/ may use"),
     ("shellcheck", "tests/planted.sh", SH_HEAD + "rm -r $1/*\n", "SC2086"),
     ("python", "tests/planted.py", PY_HEAD + "import os\n", "os"),
