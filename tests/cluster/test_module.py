@@ -220,6 +220,9 @@ def test_any_input(cluster):
         wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
 
 
+QUEUE_DEPTH = 64        # of tests/module/random.c: so many a recovery leaves in doubt at most
+
+
 @limit(500)
 def test_any_requests(cluster):
     """Requests that are nearly right, on a queue that works: refused, or done without an
@@ -236,7 +239,7 @@ def test_any_requests(cluster):
             (doubted,) = [int(line.partition("=")[2]) for line in result.out.splitlines()
                           if line.startswith("doubted=")]
             print(f"    {doubted} in doubt, {recoveries} recoveries", flush=True)
-            check(recoveries or not doubted, f"{doubted} in doubt, and no recovery")
+            check(doubted <= recoveries * QUEUE_DEPTH, "more than recoveries leave")
         check(_card(node2)["naks_error"] == refused, "the peer's card refused something")
         check(_card(node1)["completions_error"] == failed, "a request failed on the card")
         tap(client(node1, f"{peer} traffic", 150), 60)

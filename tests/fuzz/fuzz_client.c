@@ -212,6 +212,14 @@ static void fz_raw(struct fz_client *c)
 	krp_session_received(&c->s, c->now_ns, msg, bytes);
 }
 
+/* Any lease that is one: most that were drawn would end the session. */
+static void fz_lease(struct krp_welcome *m)
+{
+	__u32 most = KRP_LEASE_MS_MAX - KRP_LEASE_MS_MIN + 1;
+
+	m->lease_ms = krp_cpu_to_le32(KRP_LEASE_MS_MIN + krp_le32_to_cpu(m->lease_ms) % most);
+}
+
 static void fz_say(struct fz_client *c, unsigned int type, __u32 xid, __u8 how)
 {
 	__u64 msg[KRP_MSG_BYTES_MAX / 8] = { 0 };
@@ -223,6 +231,8 @@ static void fz_say(struct fz_client *c, unsigned int type, __u32 xid, __u8 how)
 	krp_msg_init(msg, type, xid, status, incarnation);
 	if (!status)
 		fz_take(&c->in, hdr + 1, body < bytes - sizeof(*hdr) ? body : bytes - sizeof(*hdr));
+	if (!status && type == KRP_MSG_WELCOME && (how & 0x30) != 0x30)
+		fz_lease((struct krp_welcome *)(void *)msg);
 	krp_session_received(&c->s, c->now_ns, msg, bytes);
 }
 

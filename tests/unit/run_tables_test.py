@@ -188,6 +188,8 @@ class Tables(unittest.TestCase):
         for path in sorted((CHECKOUT / "tests/cluster").glob("test_*.py")):
             tests, _ = choice.tests_for(f"tests/cluster/{path.name}", table)
             name = re.sub(r"^test_(\d+_)?", "", path.stem)
+            self.assertTrue([1 for test in tests if is_cluster(self.parts[test.split("/")[0]])],
+                            path.name)
             for test in tests:
                 part, _, pattern = test.partition("/")
                 if is_cluster(self.parts[part]):
