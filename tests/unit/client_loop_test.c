@@ -17,18 +17,13 @@
 
 #include <cmocka.h>
 
-#include "client/lib/lib.h"
+#include "tests/unit/client_ctx.h"
 
-#define SERVERS 2
 #define FLOODED 0
 #define QUIET 1
 #define POLLS 1000 /* of the flood, before anything is judged */
 #define WAIT_S 60
 
-static struct krcore_ctx ctx;
-static struct krl_server servers[SERVERS];
-static const struct krl_endpoint endpoint = { .text = "there" };
-static struct krp_record *chains[1];
 static struct ibv_context device;
 static struct ibv_comp_channel channel;
 static struct ibv_cq cq;
@@ -130,23 +125,8 @@ static void set_device(void)
 
 static int setup(void **state)
 {
-	unsigned int i;
-
 	(void)state;
-	pthread_mutex_init(&ctx.sub_lock, NULL);
-	pthread_mutex_init(&ctx.lock, NULL);
-	pthread_cond_init(&ctx.cond, NULL);
-	ctx.conf.timeout_ms = 500;
-	krp_publisher_init(&ctx.pub, chains, 1, SERVERS);
-	ctx.servers = servers;
-	ctx.servers_nr = SERVERS;
-	for (i = 0; i < SERVERS; i++) {
-		servers[i].ctx = &ctx;
-		servers[i].index = i;
-		atomic_store(&servers[i].ep, &endpoint);
-		pthread_mutex_init(&servers[i].io, NULL);
-		krp_session_init(&servers[i].s, &ctx.pub, i, &ctx.conf);
-	}
+	client_ctx_init();
 	set_device();
 	servers[FLOODED].s.state = KRP_SESSION_READY;
 	servers[FLOODED].s.incarnation = 7;
@@ -162,6 +142,7 @@ static int teardown(void **state)
 	(void)state;
 	close(channel.fd);
 	free(conn.mem);
+	client_ctx_fini();
 	return 0;
 }
 

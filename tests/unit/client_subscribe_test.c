@@ -11,15 +11,10 @@
 
 #include <cmocka.h>
 
-#include "client/lib/lib.h"
+#include "tests/unit/client_ctx.h"
 
-#define SERVERS 3
 #define LOST 1
 
-static struct krcore_ctx ctx;
-static struct krl_server servers[SERVERS];
-static const struct krl_endpoint endpoint = { .text = "there" };
-static struct krp_record *chains[1];
 static struct krcore_event told;
 static unsigned int told_nr;
 
@@ -36,26 +31,12 @@ static int setup(void **state)
 	unsigned int i;
 
 	(void)state;
-	memset(&ctx, 0, sizeof(ctx));
-	memset(servers, 0, sizeof(servers));
+	client_ctx_init();
 	memset(&told, 0xff, sizeof(told));
 	told_nr = 0;
-	pthread_mutex_init(&ctx.sub_lock, NULL);
-	pthread_mutex_init(&ctx.lock, NULL);
-	pthread_cond_init(&ctx.cond, NULL);
-	ctx.wake_fd = -1;
-	ctx.conf.timeout_ms = 500;
-	krp_publisher_init(&ctx.pub, chains, 1, SERVERS);
 	ctx.sub_fn = note;
 	ctx.sub_arg = &told;
-	ctx.servers = servers;
-	ctx.servers_nr = SERVERS;
 	for (i = 0; i < SERVERS; i++) {
-		servers[i].ctx = &ctx;
-		servers[i].index = i;
-		atomic_store(&servers[i].ep, &endpoint);
-		pthread_mutex_init(&servers[i].io, NULL);
-		krp_session_init(&servers[i].s, &ctx.pub, i, &ctx.conf);
 		servers[i].s.state = KRP_SESSION_READY;
 		servers[i].s.sub.want = 1;
 	}
@@ -64,14 +45,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	unsigned int i;
-
 	(void)state;
-	for (i = 0; i < SERVERS; i++)
-		pthread_mutex_destroy(&servers[i].io);
-	pthread_cond_destroy(&ctx.cond);
-	pthread_mutex_destroy(&ctx.lock);
-	pthread_mutex_destroy(&ctx.sub_lock);
+	client_ctx_fini();
 	return 0;
 }
 
