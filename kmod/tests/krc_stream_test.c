@@ -727,7 +727,8 @@ static void krc_test_sleeper_passes_on(struct kunit *test)
 	krc_test_drip(w, &packets, 4);
 	for (i = 0; i < 5000 && !atomic_read(&a[1].stream->out.flight); i++)
 		usleep_range(1000, 1100);
-	KUNIT_EXPECT_EQ(test, atomic_read(&a[1].stream->out.flight), 1);
+	/* or more: it may have said it again by now */
+	KUNIT_EXPECT_GE(test, atomic_read(&a[1].stream->out.flight), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->out.flight), 0);
 	WRITE_ONCE(w->blocked, false);
 	w->stuck = false;

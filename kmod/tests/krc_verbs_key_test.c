@@ -368,6 +368,17 @@ static void krc_test_a_key_is_undone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, mr->registered, 2U);
 }
 
+/* Return: whether no key waits to be made again; while one is tried its mark is gone, too. */
+static bool krc_test_none_waits(struct krc_verbs *v)
+{
+	bool none;
+
+	mutex_lock(&v->register_lock);
+	none = !v->restore_tries && !xa_marked(&v->keys, XA_MARK_0);
+	mutex_unlock(&v->register_lock);
+	return none;
+}
+
 /* The queue pair that registers fails just then: the key is made again when there is one. */
 static void krc_test_a_key_is_made_again_later(struct kunit *test)
 {
@@ -395,7 +406,7 @@ static void krc_test_a_key_is_made_again_later(struct kunit *test)
 	mr->valid = false;
 	k->v.register_qp = NULL;
 	krc_verbs_key_undone(&k->v, key.rkey);
-	krc_test_wait(test, !xa_marked(&k->v.keys, XA_MARK_0));
+	krc_test_wait(test, krc_test_none_waits(&k->v));
 	flush_delayed_work(&k->v.restore);
 	KUNIT_EXPECT_EQ(test, k->v.restore_tries, 0U);
 	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&k->v.restore));
