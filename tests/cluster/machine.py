@@ -18,7 +18,7 @@ from .process import Process
 DISKS = ("root", "modules")
 METER = "meter"         # what a plugin of QEMU writes
 NIC_PORT_ADDRESS = 9    # of the slot the card sits in, on the first bus
-COMMAND_LINE = ("console=ttyS0 panic=-1 net.ifnames=0 mitigations=off apparmor=0 audit=0 "
+COMMAND_LINE = ("console=ttyS0 panic=-1 net.ifnames=0 mitigations=off audit=0 "
                 "random.trust_cpu=on systemd.show_status=0 "
                 "rcupdate.rcu_cpu_stall_timeout=60 watchdog_thresh=30")
 
