@@ -119,8 +119,10 @@ def cases(targets, race, own):
     found += [Case(f"{what}_{size}", system,
                    f"bench_ops {system} {what} {bytes_} {{n}}", few, many,
                    short=False)
-              for size, bytes_ in (("4k", 4096), ("2m", 2 << 20))
-              for what, few, many in (("register", 3, 23), ("deregister", 10, 60))
+              for size, bytes_, rounds in (("4k", 4096, (3, 23, 10, 60)),
+                                           ("2m", 2 << 20, (3, 23, 10, 60)),
+                                           ("1g", 1 << 30, (1, 3, 1, 4)))
+              for what, few, many in (("register", *rounds[:2]), ("deregister", *rounds[2:]))
               for system in ("verbs", "krcore")]
     found += [Case("poll_empty", system, f"bench_ops {system} poll {{n}}", 50, 450)
               for system in ("verbs", "krcore")]

@@ -6,8 +6,9 @@
  *	bench_ops krcore|verbs poll ROUNDS
  *	bench_ops krcore_module lookup|publish ADDRESS ROUNDS
  *
- * register: memory that is there, open to peers. deregister: of memory that is not open to
- * peers, since krcore waits with others until no peer can hold a valid reference. poll: of a
+ * register: memory that is there, open to peers; of more than 2 MiB the same 2 MiB again and
+ * again, so that a guest need not have as much. deregister: of memory that is not open to peers,
+ * since krcore waits with others until no peer can hold a valid reference. poll: of a
  * completion queue, or ring, with nothing in it. lookup: a record of ADDRESS's node, by way of
  * /dev/krcore, from the node's cache; publish: a raw record under ADDRESS, one of ours, another
  * value each time, until it is acknowledged.
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <krcore/krcore.h>
 #include <krcore/queue.h>
@@ -26,6 +28,7 @@
 #include "bench/way.h"
 
 #define BN_SERVICE_OPS 4243
+#define BN_SPAN (2UL << 20) /* bytes of memory that are repeated for more */
 
 /* Registers memory, and undoes it; state is the system's. */
 struct bn_registrar {
@@ -145,14 +148,44 @@ static const struct bn_registrar *bn_registrar_find(const char *name)
 	return NULL;
 }
 
-static void bn_register(const struct bn_registrar *r, size_t bytes, uint64_t rounds)
+/* Memory that is all there. */
+static void *bn_ops_memory(size_t bytes)
 {
-	void *state = r->open(), *memory;
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
-	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (memory == MAP_FAILED)
 		bn_die("memory");
+	return memory;
+}
+
+/* The same, of BN_SPAN, in the place of each BN_SPAN of as many bytes. */
+static void *bn_ops_repeated(size_t bytes)
+{
+	int fd = memfd_create("bench_ops", MFD_CLOEXEC);
+	uint8_t *memory = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t at;
+
+	if (fd < 0 || ftruncate(fd, BN_SPAN) || memory == MAP_FAILED)
+		bn_die("memory");
+	for (at = 0; at < bytes; at += BN_SPAN)
+		if (mmap(memory + at, BN_SPAN, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0) == MAP_FAILED)
+			bn_die("memory");
+	close(fd);
+	return memory;
+}
+
+static void *bn_ops_region(size_t bytes)
+{
+	return bytes > BN_SPAN && !(bytes % BN_SPAN) ? bn_ops_repeated(bytes)
+						     : bn_ops_memory(bytes);
+}
+
+static void bn_register(const struct bn_registrar *r, size_t bytes, uint64_t rounds)
+{
+	void *state = r->open(), *memory = bn_ops_region(bytes);
+
 	for (; rounds; rounds--) {
 		BN_MARK(BEGIN);
 		r->reg(state, memory, bytes, 1);
@@ -163,12 +196,8 @@ static void bn_register(const struct bn_registrar *r, size_t bytes, uint64_t rou
 
 static void bn_deregister(const struct bn_registrar *r, size_t bytes, uint64_t rounds)
 {
-	void *state = r->open(), *memory;
+	void *state = r->open(), *memory = bn_ops_region(bytes);
 
-	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (memory == MAP_FAILED)
-		bn_die("memory");
 	for (; rounds; rounds--) {
 		r->reg(state, memory, bytes, 0);
 		BN_MARK(BEGIN);

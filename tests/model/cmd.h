@@ -58,7 +58,7 @@ enum cx_phase {
 
 #define CX_CMD_LOG_ENTRIES 5
 #define CX_CMD_LOG_STRIDE 6
-#define CX_CMD_MAX_BYTES (1024 * 1024) /* the pages of the largest CQ */
+#define CX_CMD_MAX_BYTES (4 << 20) /* twice the pages of 1 GiB of memory */
 
 /**
  * struct cx_cmd - A command that is being executed.
