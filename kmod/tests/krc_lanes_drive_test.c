@@ -158,7 +158,8 @@ static void krc_test_without_keys_the_table_and_a_cookie_decide(struct kunit *te
 	/* the CHALLENGE goes by the record of the look-up; each REQUEST behind it needs one again */
 	krc_test_wait(test, krc_net_sent(net, KRP_LANE_CHALLENGE));
 	KUNIT_EXPECT_NE(test, net->at[1].lookups, 0);
-	KUNIT_EXPECT_EQ(test, krc_net_active(net, 1), 0);
+	/* by a later look-up than the first, if so much time has gone by */
+	KUNIT_EXPECT_TRUE(test, !krc_net_active(net, 1) || READ_ONCE(net->at[1].lookups) > 1);
 	net->at[1].knows = true;
 	krc_net_has(net, 0);
 }

@@ -662,7 +662,7 @@ static void krc_test_a_late_doorbell_is_not_rung(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
 
-	krc_test_lease(t->flow[0], 0, 50);
+	krc_test_lease(t->flow[0], 0, 60000);
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 1, KRP_OP_WRITE, 8), 0);
 	WRITE_ONCE(t->flow[0]->check, -EAGAIN);
 	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 2, KRP_OP_WRITE, 8), 0);

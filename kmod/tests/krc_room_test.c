@@ -216,6 +216,7 @@ static void krc_test_a_user_leaves_work_items(struct kunit *test)
 		set_bit(KRC_STREAM_DOUBT, &st[i]->run.flags);
 		krc_stream_kick(st[i]);
 	}
+	krc_test_until(w, READ_ONCE(share->looks));
 	msleep(50); /* as long as all of them would need */
 	KUNIT_EXPECT_GT(test, READ_ONCE(share->looks), 0U);
 	KUNIT_EXPECT_LE(test, READ_ONCE(share->looks), KRC_TEST_LOOKS * 3 / 4U);

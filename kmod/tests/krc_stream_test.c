@@ -5,6 +5,7 @@
  * Locking: a test runs alone.
  */
 #include "krc_stream_test.h"
+#include "krc_test_wait.h"
 
 #define KRC_TEST_FEW 20
 #define KRC_TEST_MANY 300
@@ -511,6 +512,8 @@ static void krc_test_stand_still(struct krc_test_world *w)
 		spin_lock_bh(&standing->lock);
 		WRITE_ONCE(standing->answered, jiffies + msecs_to_jiffies(KRC_TEST_LIMIT_MS));
 		spin_unlock_bh(&standing->lock);
+		/* what its clock was set for: it takes a packet for a moment */
+		flush_delayed_work(&w->side[0].end[i].stream->run.work);
 	}
 }
 
@@ -816,7 +819,10 @@ static void krc_test_upcall_cancel(struct work_struct *work)
 
 static void krc_test_upcall_go(struct work_struct *work)
 {
-	complete(&container_of(to_delayed_work(work), struct krc_test_upcall, go)->release);
+	struct krc_test_upcall *u = container_of(to_delayed_work(work), struct krc_test_upcall, go);
+
+	krc_test_until_late(atomic64_read(&u->stream->m->count[KRC_COUNT_HELD_UP]) >= 2);
+	complete(&u->release);
 }
 
 static void krc_test_upcall_end(struct krc_out *out, int err)
@@ -852,7 +858,7 @@ static void krc_test_port_ends_under_an_upcall(struct kunit *test)
 	w->side[0].messages->timeout_ms = 100;
 	schedule_work(&u.cancel);
 	wait_for_completion(&u.inside);
-	schedule_delayed_work(&u.go, HZ);
+	schedule_delayed_work(&u.go, 0);
 	krc_test_side_end(&w->side[0]);
 	KUNIT_EXPECT_EQ(test, READ_ONCE(a->died), 1U);
 	KUNIT_EXPECT_GE(test, atomic64_read(&a->stream->m->count[KRC_COUNT_HELD_UP]), 2LL);

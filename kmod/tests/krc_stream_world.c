@@ -378,13 +378,19 @@ struct krc_test_open krc_test_open_again(struct krc_test_world *w, const struct 
 
 /* ---- the world */
 
-/* The NIC of a port gives up the oldest READ, which is on the initiator that no message is on. */
+/* The NIC of a port gives up a READ, the oldest of an initiator that no message is on. */
 static void krc_test_unanswer(struct krc_test_side *side)
 {
-	if (!side->unanswered || !krc_fake_pending(side->fake, 0))
+	u32 i;
+
+	for (i = 0; i < KRC_FAKE_INITIATORS && side->unanswered; i++) {
+		if (!side->fake->ini[i] || side->fake->ini[i]->use != KRC_HW_DATA ||
+		    !krc_fake_pending(side->fake, i))
+			continue;
+		side->unanswered--;
+		krc_fake_fail(side->fake, i, KRC_FAULT_TIMEOUT);
 		return;
-	side->unanswered--;
-	krc_fake_fail(side->fake, 0, KRC_FAULT_TIMEOUT);
+	}
 }
 
 void krc_test_move(struct krc_test_world *w)

@@ -9,6 +9,7 @@
 #include <linux/delay.h>
 
 #include "hw/verbs/verbs.h"
+#include "krc_test_wait.h"
 
 #define KRC_TEST_DEPTH 64
 #define KRC_TEST_POSTS 512
@@ -524,12 +525,11 @@ static void krc_test_no_room(struct kunit *test)
 {
 	struct krc_test_verbs *w = test->priv;
 	struct krc_wc wc;
-	u32 rounds = 0, waits;
+	u32 rounds = 0;
 
 	krc_test_go(w, 1, 10, 1);
 	while (!krc_verbs_poll(w->ini, &wc, 1)) {
-		for (waits = 0; !w->holder && waits < 500; waits++)
-			usleep_range(1000, 2000);
+		krc_test_until_late(READ_ONCE(w->holder));
 		KUNIT_ASSERT_LT(test, rounds++, 100U);
 		krc_test_lose(w, rounds % 2 ? -EBUSY : -ECONNRESET);
 	}
@@ -591,7 +591,6 @@ static void krc_test_a_lane_is_lost(struct kunit *test)
 static void krc_test_a_lane_is_lost_in_time(struct kunit *test)
 {
 	struct krc_test_verbs *w = test->priv;
-	u32 waits;
 
 	w->at_once = true;
 	krc_test_go(w, 1, 10, 1);
@@ -599,8 +598,7 @@ static void krc_test_a_lane_is_lost_in_time(struct kunit *test)
 	krc_test_lose(w, -ECONNRESET);
 	krc_test_end(w, 0, IB_WC_SUCCESS);
 	krc_test_expect(w, 10, KRC_FAULT_NONE);
-	for (waits = 0; w->sent_nr < 2 && waits < 500; waits++)
-		usleep_range(1000, 2000);
+	krc_test_until_late(READ_ONCE(w->sent_nr) >= 2);
 	KUNIT_ASSERT_EQ(test, w->sent_nr, 2U);
 	krc_test_end(w, 1, IB_WC_SUCCESS);
 	krc_test_expect(w, 20, KRC_FAULT_NONE);
@@ -654,15 +652,13 @@ static void krc_test_late_upcalls(struct kunit *test)
 static void krc_test_a_post_is_refused(struct kunit *test)
 {
 	struct krc_test_verbs *w = test->priv;
-	u32 waits;
 
 	w->at_once = true;
 	w->refused = -EINVAL;
 	krc_test_go(w, 1, 10, 1);
 	KUNIT_EXPECT_EQ(test, w->breaks, 1U);
 	w->refused = 0;
-	for (waits = 0; !w->sent_nr && waits < 500; waits++)
-		usleep_range(1000, 2000);
+	krc_test_until_late(READ_ONCE(w->sent_nr));
 	KUNIT_ASSERT_EQ(test, w->sent_nr, 1U);
 	krc_test_end(w, 0, IB_WC_SUCCESS);
 	krc_test_expect(w, 10, KRC_FAULT_NONE);
@@ -673,13 +669,11 @@ static void krc_test_a_request_is_refused(struct kunit *test)
 {
 	struct krc_test_verbs *w = test->priv;
 	struct krc_wc wc = {};
-	u32 waits;
 
 	w->at_once = true;
 	w->refused = -EINVAL;
 	krc_test_go(w, 1, 10, 2);
-	for (waits = 0; !krc_verbs_poll(w->ini, &wc, 1) && waits < 500; waits++)
-		usleep_range(1000, 2000);
+	krc_test_until_late(krc_verbs_poll(w->ini, &wc, 1));
 	KUNIT_EXPECT_EQ(test, wc.cookie, 10ULL);
 	KUNIT_EXPECT_EQ(test, (u32)wc.fault, (u32)KRC_FAULT_LOCAL);
 	krc_test_expect(w, 11, KRC_FAULT_FLUSHED);
