@@ -126,10 +126,22 @@ def held(machine):
     pairs there are says nothing of programs."""
     own = "" if machine.nic.dc else " | sed 's/ qp [0-9]*//'"
     script = (f"rdma resource show | sed 's/^[0-9]*: //'{own}; "
+              "echo 1 >/proc/sys/vm/stat_refresh; "     # what each processor has not added yet
               "awk '/nr_foll_pin_acquired/ {a=$2} /nr_foll_pin_released/ {r=$2} "
               "END {print \"pinned\", a - r}' /proc/vmstat; "
               "awk '/^krcore / {print \"module\", $3}' /proc/modules")
     return machine.run(script).out + (str(objects(machine)) if machine.nic.dc else "")
+
+
+def given_back(machine, before, timeout):
+    """Wait until a guest has what held() said before, and nothing else."""
+    seen = []
+
+    def is_so():
+        seen[:] = [held(machine)]
+        return seen[0] == before
+
+    wait_until(is_so, timeout, lambda: f"all is given back: there was {before}, there is {seen[0]}")
 
 
 def programs_hold(machine):

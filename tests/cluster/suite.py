@@ -56,7 +56,8 @@ class _Slowdown:
 
 
 def wait_until(condition, timeout, what, pause=0.2):
-    """Wait until `condition()` is true and return it; an error that names `what` if not.
+    """Wait until `condition()` is true and return it; an error that names `what` if not: a text, or
+    a function that makes it then.
 
     `timeout` says when to give up, and nothing of what is tested: it is longer where guests are
     slow. What happens too late is seen by a count of what caused it.
@@ -68,7 +69,7 @@ def wait_until(condition, timeout, what, pause=0.2):
         if value:
             return value
         if time.monotonic() >= deadline:
-            raise AssertionError(f"not within {timeout} s: {what}")
+            raise AssertionError(f"not within {timeout} s: {what() if callable(what) else what}")
         time.sleep(pause)
 
 

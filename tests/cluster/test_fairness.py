@@ -12,8 +12,8 @@ import re
 
 from . import trace
 from .krcore import metactl
-from .nodes import (AS_USER, card_counters, client, counted, finish, held, pool, program,
-                    publish_silent, serve, tap, up, working)
+from .nodes import (AS_USER, card_counters, client, counted, finish, given_back, held, pool,
+                    program, publish_silent, serve, tap, up, working)
 from .suite import check, limit, wait_until
 
 
@@ -164,7 +164,7 @@ def test_bad_tenant_beside_good_ones(cluster):
                     check(did["done"] and not did["failed"], f"{did}")
         said = death.said().out
         check("killed=" in said and "status=137 holding" in said and "killed=1 " not in said, said)
-        wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
+        given_back(node1, before, 30)
         check(not slow, f"it does not get on beside {slow}")
 
 

@@ -12,7 +12,7 @@ import re
 
 from . import debugfs, krcore, programs
 from .kernel_log import OF_FAULTS
-from .nodes import AS_USER, client, held, ports, program, saying, serve, tap, up
+from .nodes import AS_USER, client, given_back, held, ports, program, saying, serve, tap, up
 from .probe import Probe
 from .suite import check, limit, wait_until
 from .test_messages import OTHER, PROGRAM as MESSAGES, SERVICE, listening, numbers, of_port, talking
@@ -126,7 +126,7 @@ def test_every_allocation_of_a_call_fails_once(cluster):
             if line.startswith("# "):
                 print(f"    {line[2:]}", flush=True)
         tap(result, 22)
-        wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
+        given_back(node1, before, 30)
 
 
 @limit(1200)
@@ -148,7 +148,7 @@ def test_every_allocation_of_a_message_fails_once(cluster):
                 print(f"    {line[2:]}", flush=True)
         tap(result, 24)
         end()
-        wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
+        given_back(node1, before, 30)
 
 
 @limit(900)
@@ -236,7 +236,7 @@ def test_allocations_of_node_down_fail(cluster):
                         break
             print(f"    but for {spared}: failed, by which of a work: {counts}", flush=True)
             check(counts[DOWN_FAULTS[0]], "no allocation failed")
-            wait_until(lambda: held(node1) == before, 60, f"all is given back: {before}")
+            given_back(node1, before, 60)
 
 
 @limit(900)
@@ -325,7 +325,7 @@ def test_module_lacks_memory_now_and_then(cluster):
             krcore.wait_ready(node1)
             krcore.wait_published(node2, [node1])
             tap(client(node1, f"{peer} traffic", 300), 60)
-            wait_until(lambda: held(node1) == before, 60, f"all is given back: {before}")
+            given_back(node1, before, 60)
 
 
 # -- nothing is left ---------------------------------------------------------------

@@ -5,7 +5,7 @@ gone and says nothing, where the model refuses at once. Nobody knows which of bo
 import contextlib
 
 from . import krcore
-from .nodes import AS_USER, client, counted, held, node_up, program, serve, up, working
+from .nodes import AS_USER, client, counted, given_back, held, node_up, program, serve, up, working
 from .suite import Skip, check, limit, wait_until
 
 NEEDS = "dc"
@@ -48,7 +48,7 @@ def test_slow_commands(cluster):
                 check(seen["done"] and not seen["failed"] + seen["wrong"], f"{seen}")
         seen = counted(node1.run("cat /run/loop.out"))
         check(seen["done"] > 1 and not seen["refused"] + seen["failed"] + seen["wrong"], f"{seen}")
-        wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
+        given_back(node1, before, 30)
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ import contextlib
 import time
 
 from . import krcore, module, programs
-from .nodes import AS_USER, GONE, held, pairs, saying, serve, up
+from .nodes import AS_USER, GONE, given_back, held, pairs, saying, serve, up
 from .suite import check, limit, wait_until
 
 RW = "/root/krcore_rw.ko"
@@ -74,7 +74,7 @@ def test_blocks_in_a_program_of_another_node(cluster):
                     check(refused.status and "in use" in refused.err, repr(refused))
                 seen = _seen(node1)
                 check(not seen["bad"] and not seen["error"], f"{seen}")
-        wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
+        given_back(node1, before, 30)
 
 
 @limit(500)
@@ -141,7 +141,7 @@ def test_messages_of_a_program_come_back_from_a_module(cluster):
                 seen = _echo_seen(node1)
                 check(seen == {"offers": 2, "conns": 0, "rounds": 2 * len(lines), "bad": 0,
                                "failed": 0, "error": 0}, f"{again}: {seen}")
-        wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
+        given_back(node1, before, 30)
 
 
 @limit(500)
@@ -168,7 +168,7 @@ def test_large_messages_come_back_from_a_module(cluster):
                               timeout=60)
                     wait_until(lambda: not _echo_seen(node1)["conns"], 60, "they have gone")
                     time.sleep(PLACE_SECONDS)
-        wait_until(lambda: held(node1) == before, 60, f"all is given back: {before}")
+        given_back(node1, before, 60)
 
 
 def _shown(server, client):

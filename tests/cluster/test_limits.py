@@ -6,8 +6,8 @@ import signal
 
 from .kernel_log import OOM
 from .krcore import node_gone
-from .nodes import (AS_USER, as_user, client, counted, finish, held, node_up, pairs, program,
-                    saying, serve, tap, up, working)
+from .nodes import (AS_USER, as_user, client, counted, finish, given_back, held, node_up, pairs,
+                    program, saying, serve, tap, up, working)
 from .suite import check, limit, wait_until
 
 GROUP = "/sys/fs/cgroup/krcore-test"
@@ -33,7 +33,7 @@ def test_limits_of_a_user_and_of_a_cgroup(cluster):
             took = counted(client(node1, "hoard", bits=bits))
             check(took == {"contexts": 9, "queues": 9, "regions": 7, "context_error": EDQUOT,
                            "queue_error": EDQUOT, "region_error": EDQUOT}, f"{took}")
-            wait_until(lambda: held(node1) == before, 20, f"all is given back: {before}")
+            given_back(node1, before, 20)
         other = node1.run(f"{program(node1)} hoard & {program(node1)} ports; "
                           f"{AS_USER} {program(node1)} hoard; wait").out
         check(other.count("queues=9 ") == 2, f"users are counted apart: {other}")
@@ -123,7 +123,7 @@ def test_limits_of_memory_and_of_requests(cluster):
         with serve(node2) as peer:
             for bits in (64, 32):
                 tap(client(node1, f"{peer} requests 5", bits=bits), 11)
-        wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
+        given_back(node1, before, 30)
 
 
 @limit(300)
@@ -158,6 +158,6 @@ def test_memory_max_holds_for_regions(cluster):
             counts = counted(node1.run("cat /run/krc-loop.out"))
             check(counts["done"] and not counts["failed"] and not counts["wrong"],
                   f"another program: {counts}")
-            wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
+            given_back(node1, before, 30)
         finally:
             node1.run(f"rmdir {GROUP}", check=False)

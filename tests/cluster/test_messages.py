@@ -9,7 +9,7 @@ import errno
 import time
 
 from . import krcore, programs
-from .nodes import AS_USER, card_counters, counted, held, pairs, pool, saying, up
+from .nodes import AS_USER, card_counters, counted, given_back, held, pairs, pool, saying, up
 from .suite import check, limit, wait_until
 
 PROGRAM = "/usr/local/bin/krc_message"
@@ -69,7 +69,7 @@ def test_echo(cluster):
               and seen["echoed"] == connections * rounds - large, f"{seen}")
         check(served["offers"] == connections and not served["failed"]
               and served["large"] == large, f"{served}")
-        wait_until(lambda: held(node2) == before, 60, f"all is given back: {before}")
+        given_back(node2, before, 60)
 
 
 def _ops(machine):
@@ -191,7 +191,7 @@ def test_a_message_comes_after_the_writes(cluster):
         cluster.fabric.disorder(node1.spec.index, 20, 20)
         seen = _run(node2, f"after {node1.spec.address} {SERVICE} 48")
         cluster.fabric.reset()
-        wait_until(lambda: held(node2) == before, 60, f"all is given back: {before}")
+        given_back(node2, before, 60)
         counts = end()
         print(f"    {seen}", flush=True)
         check(seen["dropped"] == 1 and seen["cancelled"], f"{seen}")

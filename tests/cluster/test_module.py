@@ -12,8 +12,8 @@ import time
 
 from . import krcore
 from .krcore import metactl
-from .nodes import (AS_USER, GONE, as_user, client, finish, held, node_up, port_words, program,
-                    pool, reads_by_bytes, saying, serve, tap, up, working)
+from .nodes import (AS_USER, GONE, as_user, client, finish, given_back, held, node_up, port_words,
+                    program, pool, reads_by_bytes, saying, serve, tap, up, working)
 from .nodes import card_counters as _card, counted as _counts
 from .suite import check, limit, wait_until
 
@@ -90,7 +90,7 @@ def test_file_in_the_hands_of_several(cluster):
         before = held(node1)
         for bits in (64, 32):
             tap(client(node1, f"{peer} life", 150, bits), 6)
-        wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
+        given_back(node1, before, 30)
 
 
 MIB = 1 << 20
@@ -119,7 +119,7 @@ def test_gibibytes_stop_nobody(cluster):
         before = held(node1)
         tap(node1.run(f"{program(node1)} {peer} large {gibibytes}", timeout=400,
                       check=False), 14 if cluster.nic.dc else 10)
-        wait_until(lambda: held(node1) == before, 60, f"all is given back: {before}")
+        given_back(node1, before, 60)
 
 
 PARAMETERS = "/sys/module/krcore/parameters"
@@ -217,7 +217,7 @@ def test_any_input(cluster):
         for seed in (1, 2):
             tap(client(node1, f"random {seed} 6000", 200), 2)
         tap(client(node1, "random 3 3000", 200, bits=32), 2)
-        wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
+        given_back(node1, before, 30)
 
 
 QUEUE_DEPTH = 64        # of tests/module/random.c: so many a recovery leaves in doubt at most
@@ -243,7 +243,7 @@ def test_any_requests(cluster):
         check(_card(node2)["naks_error"] == refused, "the peer's card refused something")
         check(_card(node1)["completions_error"] == failed, "a request failed on the card")
         tap(client(node1, f"{peer} traffic", 150), 60)
-        wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
+        given_back(node1, before, 30)
 
 
 @limit(400)
@@ -421,7 +421,7 @@ def test_killed_programs_leave_nothing(cluster):
                   "pkill -KILL -x krc_ioctl; wait; echo $n")
         result = node1.run(script, timeout=300, check=False)
         check(result.out.strip() == "3", repr(result))
-        wait_until(lambda: held(node1) == before, 30, f"all is given back: {before}")
+        given_back(node1, before, 30)
         counts = _counts(client(node1, f"{peer} loop 3"))
         check(counts["done"] and not counts["failed"] + counts["wrong"], f"{counts}")
 
