@@ -119,10 +119,12 @@ def cases(targets, race, own):
     found += [Case(f"{what}_{size}", system,
                    f"bench_ops {system} {what} {bytes_} {{n}}", few, many,
                    short=False)
-              for size, bytes_, rounds in (("4k", 4096, (3, 23, 10, 60)),
-                                           ("2m", 2 << 20, (3, 23, 10, 60)),
-                                           ("1g", 1 << 30, (1, 3, 1, 4)))
-              for what, few, many in (("register", *rounds[:2]), ("deregister", *rounds[2:]))
+              for what, size, bytes_, few, many in (("register", "4k", 4096, 3, 23),
+                                                    ("deregister", "4k", 4096, 10, 60),
+                                                    ("register", "2m", 2 << 20, 3, 23),
+                                                    ("deregister", "2m", 2 << 20, 10, 60),
+                                                    ("register", "1g", 1 << 30, 1, 3),
+                                                    ("deregister", "1g", 1 << 30, 1, 4))
               for system in ("verbs", "krcore")]
     found += [Case("poll_empty", system, f"bench_ops {system} poll {{n}}", 50, 450)
               for system in ("verbs", "krcore")]
