@@ -234,7 +234,7 @@ static void krc_test_is_taken_back(struct kunit *test)
 /* A READ is refused by the sender's NIC: that message ends. @nr: READs that have ended then. */
 static void krc_test_refused_once(struct krc_test_large *t, u32 nr)
 {
-	struct krc_fake *fake = t->w->side[1].fake;
+	struct krc_test_side *side = &t->w->side[1];
 	struct kunit *test = t->w->test;
 	u32 i;
 
@@ -242,8 +242,8 @@ static void krc_test_refused_once(struct krc_test_large *t, u32 nr)
 	t->w->stuck = true;
 	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
 	for (i = 0; i < KRC_FAKE_INITIATORS; i++)
-		if (fake->ini[i] && fake->ini[i]->use == KRC_HW_DATA) /* no message meanwhile */
-			krc_fake_fail(fake, i, KRC_FAULT_ACCESS);
+		if (krc_test_reads_on(side, i))
+			krc_fake_fail(side->fake, i, KRC_FAULT_ACCESS);
 	t->w->stuck = false;
 	krc_test_until(t->w, READ_ONCE(t->b->fetched) == nr && READ_ONCE(t->a->done) == nr);
 	KUNIT_EXPECT_EQ(test, t->b->fetch_err, -EREMOTEIO);

@@ -720,7 +720,6 @@ static void krc_test_sleeper_passes_on(struct kunit *test)
 	struct krc_test_world *w = test->priv;
 	struct krc_test_program *a = w->side[0].end, *b = w->side[1].end;
 	LIST_HEAD(packets);
-	u32 i;
 
 	krc_test_dry(w, &packets);
 	krc_test_say(&a[0], 1, 40);
@@ -728,8 +727,7 @@ static void krc_test_sleeper_passes_on(struct kunit *test)
 	WRITE_ONCE(w->blocked, true);
 	set_bit(KRC_STREAM_DOUBT, &a[0].stream->run.flags);
 	krc_test_drip(w, &packets, 4);
-	for (i = 0; i < 5000 && !atomic_read(&a[1].stream->out.flight); i++)
-		usleep_range(1000, 1100);
+	krc_test_until_late(atomic_read(&a[1].stream->out.flight));
 	/* or more: it may have said it again by now */
 	KUNIT_EXPECT_GE(test, atomic_read(&a[1].stream->out.flight), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&a[0].stream->out.flight), 0);

@@ -149,6 +149,20 @@ void krc_test_world_end(struct kunit *test);
 void krc_test_side_end(struct krc_test_side *side);
 
 /**
+ * krc_test_reads_on() - Whether READs go by an initiator, and no messages.
+ * @side: port.
+ * @i: the initiator's number, below KRC_FAKE_INITIATORS.
+ *
+ * Return: false also if there is none of that number.
+ */
+static inline bool krc_test_reads_on(const struct krc_test_side *side, u32 i)
+{
+	const struct krc_fake_initiator *ini = side->fake->ini[i];
+
+	return ini && ini->use == KRC_HW_DATA;
+}
+
+/**
  * krc_test_move() - Have both NICs carry out what they have.
  * @w: world.
  */

@@ -384,8 +384,7 @@ static void krc_test_unanswer(struct krc_test_side *side)
 	u32 i;
 
 	for (i = 0; i < KRC_FAKE_INITIATORS && side->unanswered; i++) {
-		if (!side->fake->ini[i] || side->fake->ini[i]->use != KRC_HW_DATA ||
-		    !krc_fake_pending(side->fake, i))
+		if (!krc_test_reads_on(side, i) || !krc_fake_pending(side->fake, i))
 			continue;
 		side->unanswered--;
 		krc_fake_fail(side->fake, i, KRC_FAULT_TIMEOUT);

@@ -135,13 +135,15 @@ def held(machine):
 
 def given_back(machine, before, timeout):
     """Wait until a guest has what held() said before, and nothing else."""
-    seen = []
+    seen = None
 
     def is_so():
-        seen[:] = [held(machine)]
-        return seen[0] == before
+        nonlocal seen
+        seen = held(machine)
+        return seen == before
 
-    wait_until(is_so, timeout, lambda: f"all is given back: there was {before}, there is {seen[0]}")
+    wait_until(is_so, timeout, lambda: f"{machine.name}: all is given back: there was {before}, "
+                                       f"there is {seen}")
 
 
 def programs_hold(machine):

@@ -5,7 +5,7 @@ requests, messages, what misuse says, and what is left of one that is killed."""
 import contextlib
 
 from . import host, krcore, packages
-from .nodes import AS_USER, counted, held, saying, up
+from .nodes import AS_USER, counted, given_back, held, saying, up
 from .suite import check, limit, wait_until
 
 PACKAGE = "python3-krcore"
@@ -124,7 +124,7 @@ def test_killed_at_either_end(cluster):
             hold = f"{RUN} {PEER} hold {node1.spec.address} {SERVICE} {packed}"
             with saying(node2, hold, "holding", out, 200):
                 _kill(node2, "KILL", f"{PEER} hold")
-                wait_until(lambda: held(node2) == before[1], 60, f"nothing is left: {before[1]}")
+                given_back(node2, before[1], 60)
             with saying(node2, hold, "holding", out, 200):
                 _kill(node1, "KILL", f"{PEER} serve")
                 wait_until(lambda: "told" in node2.run(f"cat {out}").out, 60, "it is told")

@@ -15,7 +15,7 @@ import random
 import time
 
 from . import krcore, nodes, programs
-from .nodes import held
+from .nodes import given_back, held
 from .suite import check, limit, wait_until
 
 PROGRAM = "tests/module/krc_stress"
@@ -423,8 +423,7 @@ def _given_back(machines, before):
     for machine, at_first in zip(machines, before):
         wait_until(lambda m=machine: not krcore.metactl(m, "queue list"), 60,
                    f"{machine.name}: no queue is left")
-        wait_until(lambda m=machine, h=at_first: held(m) == h, 60,
-                   f"{machine.name}: all is given back: {at_first}")
+        given_back(machine, at_first, 60)
         wait_until(lambda m=machine: _settled(m), 60,
                    f"{machine.name}: each request is completed once, and nothing is in use")
 
