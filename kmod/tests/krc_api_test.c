@@ -102,7 +102,7 @@ static void krc_test_api_port(struct krc_test_api *t)
 	rail->attr.atomics = true;
 	rail->segment_max = UINT_MAX & PAGE_MASK;
 	rail->generation = 4711;
-	rail->margin_ms = 1000;
+	rail->margin_ms = 4000;
 	memcpy(rail->gid.raw, krc_test_api_key.gid, sizeof(rail->gid.raw));
 	port->value = (struct krp_value){
 		.generation = cpu_to_le64(rail->generation),

@@ -195,7 +195,7 @@ static void krc_test_a_way_is_lost(struct kunit *test)
 	for (late = 0; late < 2; late++) {
 		KUNIT_ASSERT_EQ(test, krc_test_submit(flow, 1, KRP_OP_READ, 8), 0);
 		krc_test_wait(test, krc_fake_pending(t->fake, 0) == 1);
-		krc_test_stand(t, 0, KRC_SILENT_MS);
+		krc_test_stand(t, 0, KRC_TEST_LONG_AGO_MS);
 		spin_lock_bh(&ch->lock);
 		if (!late)
 			ch->progress = jiffies + 60 * HZ; /* just now, however long this takes */

@@ -537,7 +537,7 @@ static void krc_test_a_lease_bounds_the_stay(struct kunit *test)
 
 	/* long enough that a guest which stands still for a while has all of it posted in time */
 	for (i = 0; i < 3; i += 2) {
-		krc_test_lease(t->flow[i], 500, 1500);
+		krc_test_lease(t->flow[i], 1500, 1500);
 		t->flow[i]->lets = 2;
 		t->flow[i]->check = -EAGAIN; /* then their leases have ended */
 	}
@@ -617,8 +617,8 @@ static void krc_test_writes_expire_without_progress(struct kunit *test)
 }
 
 /*
- * As long as what is posted completes in time, nothing is reset. A request has 2 s, of which it
- * needs 75 ms: a guest that stands still between two lines of this has not missed a lease. All
+ * As long as what is posted completes in time, nothing is reset. A request has 4 s, of which it
+ * needs 115 ms: a guest that stands still between two lines of this has not missed a lease. All
  * together take longer than one of them has, so a bound that is not moved on is found.
  */
 static void krc_test_leases_that_are_kept(struct kunit *test)
@@ -626,13 +626,13 @@ static void krc_test_leases_that_are_kept(struct kunit *test)
 	struct krc_test *t = test->priv;
 	int i;
 
-	krc_test_lease(t->flow[0], 1800, 200);
+	krc_test_lease(t->flow[0], 3800, 200);
 	for (i = 1; i <= 40; i++) {
 		KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 1, KRP_OP_WRITE, 8), 0);
-		usleep_range(70000, 80000);
+		usleep_range(110000, 120000);
 		krc_test_finish(t, t->flow[0], i);
 	}
-	msleep(2200);
+	msleep(4200);
 	krc_test_expect(t, t->flow[0], 0, 40, 0);
 	KUNIT_EXPECT_EQ(test, t->fake->ini[0]->resets, 0);
 }

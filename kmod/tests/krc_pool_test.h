@@ -21,6 +21,7 @@
 
 #define KRC_TEST_DEPTH 16
 #define KRC_TEST_REQS 256
+#define KRC_TEST_LONG_AGO_MS (10 * KRC_SILENT_MS) /* its charge is made good in 5 s */
 
 /**
  * struct krc_test_req - A request that counts its completions.
@@ -323,7 +324,7 @@ static inline void krc_test_lapse(struct krc_test *t, u32 nth, bool busy)
 
 	spin_lock_bh(&ch->lock);
 	KUNIT_EXPECT_LT(t->test, nth, ch->tail - ch->head);
-	ch->progress = busy ? jiffies + 60 * HZ : jiffies - msecs_to_jiffies(KRC_SILENT_MS);
+	ch->progress = busy ? jiffies + 60 * HZ : jiffies - msecs_to_jiffies(KRC_TEST_LONG_AGO_MS);
 	ch->slots[(ch->head + nth) & ch->mask].expires = jiffies;
 	ch->window.sample.at = jiffies + 60 * HZ; /* its look charges nothing */
 	mod_delayed_work(t->pool->wq, &ch->lease.expiry, 0);
