@@ -29,14 +29,21 @@ def _published(cluster, node, address, **values):
                    f"{server.name} has {address} of {node.name}, and {values}")
 
 
-def _reached(client_node, node, address):
-    """A program on one node looks a program on the other up anew, and uses its memory."""
+def _reached(client_node, node, address, within=0):
+    """A program on one node looks a program on the other up anew, and uses its memory; the first
+    one that tries, if it may not take so many seconds until that works."""
     with serve(node) as peer:
         peer = " ".join([address, *peer.split()[1:]])
         wait_until(lambda: not client(client_node, f"{peer} fresh").status, 60,
                    f"a fresh connection to {address}")
-        done = client(client_node, f"{peer} loop 2")
-        check(not done.status and "done=0 " not in done.out, f"{done!r}")
+        said = []
+
+        def used():
+            done = client(client_node, f"{peer} loop 2")
+            said.append(repr(done))
+            return not done.status and "done=0 " not in done.out
+
+        wait_until(used, within, lambda: f"its memory is used: {said[-1]}")
 
 
 @contextlib.contextmanager
@@ -83,17 +90,27 @@ def test_an_address_in_between_loses_nothing(cluster):
         _published(cluster, node2, old)
 
 
+def _announced(node):
+    """In a block: the node says to all when an interface has another MAC."""
+    notify = f"sysctl -qw net.ipv4.conf.{krcore.netdev(node)}.arp_notify={{}}"
+    return _changed(node, notify.format(1), notify.format(0))
+
+
 @limit(500)
 def test_a_new_mac_is_published(cluster):
     with up(cluster) as (node1, node2):
         address, old = node2.spec.address, node2.spec.mac
         _published(cluster, node2, address, mac=old)
         set_mac = f"ip link set dev {krcore.netdev(node2)} address {{}}"
-        with _changed(node2, set_mac.format(NEW_MAC), set_mac.format(old)):
-            _published(cluster, node2, address, mac=NEW_MAC)
-            _reached(node1, node2, address)
-        _published(cluster, node2, address, mac=old)
-        _reached(node1, node2, address)
+        # lanes have it from the kernel, which has the old one until the new one is announced; what
+        # had a lane to it may be refused until that has given up
+        patience = 0 if cluster.nic.dc else 60
+        with contextlib.nullcontext() if cluster.nic.dc else _announced(node2):
+            with _changed(node2, set_mac.format(NEW_MAC), set_mac.format(old)):
+                _published(cluster, node2, address, mac=NEW_MAC)
+                _reached(node1, node2, address, patience)
+            _published(cluster, node2, address, mac=old)
+            _reached(node1, node2, address, patience)
 
 
 @limit(400)
