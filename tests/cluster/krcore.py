@@ -137,6 +137,7 @@ def names(machine):
                     "systemd-run --quiet --collect --unit=test-dns dnsmasq --keep-in-foreground "
                     "--no-resolv --no-hosts --bind-interfaces --listen-address=127.0.0.1 "
                     f"{' '.join(records)}")
+        wait_until(lambda: ":53 " in machine.run("ss -Hlun").out, 30, "the DNS server is there")
 
     try:
         machine.push(b"nameserver 127.0.0.1\n", "/etc/resolv.conf")
@@ -147,8 +148,11 @@ def names(machine):
 
 
 def lookup(machine, address, service, *words):
-    """One row of `resolve`, or None when there is no such record."""
-    result = machine.run(f"krcore-metactl -j resolve {address} service {service} "
+    """One row of `resolve`, or None when there is no such record.
+
+    A datagram of rdma_cm that is lost is sent again after 4.3 s: it waits for more than one.
+    """
+    result = machine.run(f"krcore-metactl -j -t 30 resolve {address} service {service} "
                          f"{' '.join(words)}", timeout=90, check=False)
     if result.status:
         return None
@@ -199,4 +203,7 @@ def node_gone(machine):
                 f"! systemctl is-enabled -q {NODE_UNIT} || systemctl disable -q {NODE_UNIT}; "
                 f"systemctl reset-failed {NODE_UNIT} 2>/dev/null; "
                 "[ ! -d /sys/module/krcore ] || "
-                "{ krcore-metactl node down; modprobe -r krcore; }", timeout=90)
+                # a program that was killed may not have closed it yet
+                "{ krcore-metactl node down; "
+                "for i in $(seq 100); do modprobe -r krcore && break; sleep 0.1; done; "
+                "[ ! -d /sys/module/krcore ]; }", timeout=90)

@@ -24,6 +24,7 @@ class Nic:
     kind = "lane"
     late = False        # True: it cannot be frozen with its guest, and is put in after a thaw
     slot = ""           # more properties of the slot it sits in
+    node = {}           # more of what krcore's module is configured with
 
     def prepare(self):
         """Build what the card needs on this machine; once, before any guest starts."""
@@ -79,6 +80,9 @@ class Rxe(Nic):
     """Soft RoCE (rdma_rxe) of the stock kernel over a virtio network card."""
 
     name = "rxe"
+    # A guest that stands still for a second, where others have its processor, does not answer, and
+    # a lane gives up: here after two. What peers have posted stays for as long.
+    node = {"ack_timeout": 16, "margin_ms": 4000}
 
     def qemu_arguments(self, spec, fabric):
         return [

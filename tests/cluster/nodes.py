@@ -17,9 +17,10 @@ PROGRAM = "tests/module/krc_ioctl"
 NAMES = ("node1", "node2")
 # Emulated, an answer may take half a second: the card's model waits as long for one. What
 # peers have posted must not be taken back by that.
-# A guest may stand still for seconds, too, and its records must not run out by that.
-NODE = {"lease_ms": 15000, "reconnect_max_ms": 1000, "margin_ms": 2000}
-ALL_PROGRAMS = "krc_ioctl|krc_ioctl32|krc_stress"
+# A guest may stand still for seconds, too: its records must not run out by that, nor may who
+# asks it give it up.
+NODE = {"lease_ms": 15000, "timeout_ms": 10000, "reconnect_max_ms": 1000, "margin_ms": 2000}
+ALL_PROGRAMS = "krc_ioctl|krc_ioctl32|krc_stress|krc_message|krc_race"
 # How a program learns that its device is gone: ENODEV, ENOTCONN when it posts, and EREMCHG for a
 # WRITE that was under way, which may or may not have been done.
 GONE = (-19, -107, -78)
@@ -91,7 +92,7 @@ def up(cluster, names=NAMES, key=None, **node):
     `node`: more of its configuration."""
     machines = [cluster.node(name) for name in names]
     cluster.each(krcore.node_gone)
-    krcore.setup(cluster, key=key, node={**NODE, **node})
+    krcore.setup(cluster, key=key, node={**NODE, **cluster.nic.node, **node})
     users = [machine for machine in machines if "node" in machine.spec.roles]
     drivers_own = cluster.kernel.name != "6.1" and cluster.nic.dc
     if drivers_own:
@@ -232,10 +233,10 @@ def port_words(machine, number):
 def publish_silent(machine, service):
     """A peer of its own that is published at the address of a guest, and never answers: nobody
     has its MAC, nor its number."""
-    machine.run(f"krcore-metactl record publish {machine.spec.address} service {service} "
+    machine.run(f"krcore-metactl -t 30 record publish {machine.spec.address} service {service} "
                 f"{port_words(machine, 0x700 + service % 16)} mtu 4096 "
                 f"mac 02c90399{service:04x} max_rd_atomic 16 mrdir_addr 0x1000 "
-                "mrdir_rkey 0x1234 lease_ms 120000")
+                "mrdir_rkey 0x1234 lease_ms 300000")
 
 
 def tap(result, least):

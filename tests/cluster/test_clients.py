@@ -41,7 +41,8 @@ def _serve(cluster, **metaserver):
         found = krcore.lookup(guest, guests[0].spec.address, FIRST_SERVICE + EACH - 1,
                               f"-S {server.spec.address}")
         check(found and found["reads"] <= 3, f"{found}")
-    checked = guests[0].run(f"krcore-metactl -S {server.spec.address} table check", check=False)
+    checked = guests[0].run(f"krcore-metactl -t 60 -S {server.spec.address} table check",
+                            check=False)
     check(checked.status == 0, repr(checked))
 
     for guest in guests:

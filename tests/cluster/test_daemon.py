@@ -218,7 +218,7 @@ def test_an_upgrade_stops_no_serving_one(cluster):
     krcore.setup(cluster, key=krcore.new_key())
     server, node = cluster.node("meta1"), cluster.node("node1")
     server.push(packages.package(UNIT), PACKAGE)
-    krcore.publish(node, 801, "stays", at=[server])
+    krcore.publish(node, 801, "stays", "-t 60", at=[server])
     key = server.run(f"cat {krcore.KEY_FILE}").out
     process = krcore.pid(server)
     before = _sessions(server)

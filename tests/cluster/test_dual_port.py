@@ -266,6 +266,7 @@ def _hands_over(node, taker, address):
         programs.install(machine, "handoff/krcore-example-handoff")
     said = node.run("echo make 64 1 | /run/bytes").out
     check(said.startswith(f"offer {prefix}"), f"{said}, not at {address}")
+    node.run("rm -f /run/given")
     with node.background("sleep 60 | krcore-example-handoff give 'by the second' >/run/given",
                          limit=120):
         given = wait_until(lambda: node.run("cat /run/given", check=False).out.strip(), 30,

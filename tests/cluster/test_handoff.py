@@ -17,6 +17,7 @@ FUNCTIONS = "/usr/local/lib/krcore/functions"
 TALK = "/usr/local/bin/test-talk"
 SIZES = (1, 1024, 4096, 9216, 65536, (1 << 20) + 1, 16 << 20)
 GONE = "its owner has freed the data, or has ended"
+LONG = "--lease 3600 --idle 3600"     # longer than a test takes in a guest that is slow
 
 # talk ADDRESS REPLIES LINE...: say lines to a runner, print so many replies; with HOLD=FILE make
 # that file then, and stay connected for as long as it is there
@@ -96,7 +97,7 @@ def runners(cluster, options=""):
 
 def call(machine, words, status=0, timeout=180):
     """One run of the tool; its rows, after its status was compared."""
-    result = machine.run(f"{TOOL} --json {words}", timeout=timeout, check=False)
+    result = machine.run(f"{TOOL} --timeout 120 --json {words}", timeout=timeout, check=False)
     check(result.status == status, f"{words}: {result!r}")
     return [json.loads(line) for line in result.out.splitlines()]
 
@@ -165,7 +166,7 @@ def test_data_arrive(cluster):
     first, second = cluster.node("node1"), cluster.node("node2")
     caller = cluster.node("meta1")
     names = [machine.spec.address for machine in cluster.nodes()]
-    with runners(cluster):
+    with runners(cluster, LONG):
         for size in SIZES:
             rows = call(caller, f"chain {size} {names[2]} {names[3]}")
             check([row["type"] for row in rows] == ["hop", "chain"] and rows[0]["cold"]
@@ -200,7 +201,7 @@ def test_data_arrive(cluster):
 def test_deaths(cluster):
     """Taker, maker and caller end at any moment; nobody waits for ever, and nothing is left."""
     maker, taker, caller = (cluster.node(name) for name in ("node1", "node2", "meta1"))
-    with runners(cluster, "--lease 60"):
+    with runners(cluster, LONG):
         # a taker that ends before it has the data is started again, and finds them
         taker.run("touch /run/flaky")
         chain = f"--function flaky chain 65536 {maker.spec.address} {taker.spec.address}"
@@ -252,7 +253,7 @@ def test_leases_and_bad_input(cluster):
     maker, taker, caller = (cluster.node(name) for name in ("node1", "node2", "meta1"))
     bytes_ = "start bytes"
     with runners(cluster, "--lease 2 --most 4 --share 4 --idle 600"):
-        said = talk(caller, maker, 3, bytes_, "make 9216 1")
+        said = talk(caller, maker, 2, bytes_, "make 9216 1")
         check(said[0].startswith("offer ") and said[1] == "lapsed", f"{said}")
         word = said[0].split()[1]
         check(len(word) == 48, f"24 bytes: {said}")
@@ -275,10 +276,12 @@ def test_leases_and_bad_input(cluster):
             said = talk(caller, maker, 1, *lines)[0]
             check(said.startswith("fail ") and reason in said, f"{lines}: {said}")
         # what may not be locked is not there either; nor more than the cgroup may have
+        await_none(maker)
         with refused(caller, maker, "make 1073741824 1"):
             has, most = memory(maker)
             check(has < 16 << 20 and most == (256 + 64) << 20, f"{has} bytes of {most}")
         # as many as may run; the fifth is told so
+        await_none(maker)
         with contextlib.ExitStack() as stack:
             for index in range(4):
                 stack.enter_context(offered(caller, maker, 64, f"hold-{index}"))
@@ -318,7 +321,7 @@ def test_memory_of_a_cgroup(cluster):
         # a function that is killed as a group counts twice in oom_kill, once for each way
         return int(re.search(r"^oom_group_kill (\d+)$", machine.run(events).out, re.M)[1])
 
-    with runners(cluster, "--memory-max 24"):
+    with runners(cluster, f"{LONG} --memory-max 24"):
         with offered(caller, maker, 1 << 20) as (word, size, total):
             maker.log.pardon(OOM)
             said = talk(caller, maker, 1, "start bytes", f"make {64 << 20} 1")
@@ -327,7 +330,7 @@ def test_memory_of_a_cgroup(cluster):
                   == 2, "others have room of their own")
             said = talk(caller, taker, 1, "start bytes", f"take {word}")[0]
             check(said.startswith(f"took {size} {total} "), f"its neighbour stands: {said}")
-        _serve(maker)
+        _serve(maker, LONG)
         taker.log.pardon(OOM)
         with offered(caller, maker, 64 << 20) as (word, size, _):
             said = talk(caller, taker, 1, "start bytes", f"take {word}")

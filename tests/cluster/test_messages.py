@@ -159,7 +159,7 @@ def test_numbered_messages_come_once_and_in_order(cluster):
         time.sleep(3)
 
 
-STILL_SECONDS = 3       # longer than a lane goes on asking, less than what ends a connection
+STILL_SECONDS = 5       # longer than a lane goes on asking, less than what ends a connection
 
 
 @limit(900)
@@ -213,7 +213,7 @@ def test_killed_at_either_end(cluster):
         with listening(node1, "serve") as end:
             with saying(node2, hold, "open", out, 200):
                 node2.run("pkill -KILL -x krc_message")
-                time.sleep(5)
+                wait_until(lambda: not _connections(node1), 60, "its death is noticed")
             counts = end()
             check(counts["died"] == 1, f"{counts}")
         wait_until(lambda: (held(node1), held(node2)) == before, 60, f"nothing is left: {before}")
@@ -241,12 +241,17 @@ def _there(machine, out):
 
 
 def _killed_at(cluster, point, listener):
-    """Both ends go to a point, one is killed there; returns what the other one is told, and what
-    the opener had sent by then."""
+    """Both ends go to a point, one is killed there; returns what the other one is told, what the
+    opener had sent by then, and how long the other one has heard nothing, at most."""
     node1, node2 = cluster.node("node1"), cluster.node("node2")
     stand, out = f"{AS_USER} {PROGRAM} stand {SERVICE} {point}", f"{OUT}-point.out"
     go = f"{AS_USER} {PROGRAM} point {node1.spec.address} {SERVICE} {point}"
-    with saying(node1, stand, "listening", out, 300), saying(node2, go, "there", out, 300):
+    with contextlib.ExitStack() as both:
+        both.enter_context(saying(node1, stand, "listening", out, 300))
+        began = time.monotonic()
+        both.enter_context(saying(node2, go, "there", out, 300))
+        if point == "closing":      # until then it was acknowledged what was sent
+            began = time.monotonic()
         wait_until(lambda: _there(node1, out), 60, "both are there")
         sent = _there(node2, out)
         if point == "fetching":     # its packets are lost, so it is under way when one is killed
@@ -256,8 +261,21 @@ def _killed_at(cluster, point, listener):
         dead, alive = (node1, node2) if listener else (node2, node1)
         dead.run("pkill -KILL -x krc_message")
         cluster.fabric.reset()
+        silent = time.monotonic() - began
         alive.run("pkill -TERM -x krc_message", check=False)
-        return _told(alive, out), sent
+        return _told(alive, out), sent, silent
+
+
+IN_TIME = 8     # seconds: less than those after which an end is given up that is not killed
+
+
+def _in_time(told, silent):
+    """Whether the guests were quick enough that an end was killed before it was given up; where
+    packets were lost meanwhile, a lane that gave up is made anew only after a pause."""
+    quick = silent < IN_TIME and told.get("status") != -errno.ETIMEDOUT
+    if not quick:
+        print(f"    once more: it took {silent:.1f} s", flush=True)
+    return quick
 
 
 @limit(900)
@@ -270,10 +288,13 @@ def test_killed_at_every_point(cluster):
             for listener in (False, True):
                 print(f"    {point}: the {'listener' if listener else 'opener'} is killed",
                       flush=True)
-                told, sent = _killed_at(cluster, point, listener)
+                for _ in range(5):
+                    told, sent, silent = _killed_at(cluster, point, listener)
+                    wait_until(lambda: (held(node1), held(node2)) == before, 60,
+                               f"nothing is left: {before}")
+                    if _in_time(told, silent):
+                        break
                 _check_told(point, listener, told, sent)
-                wait_until(lambda: (held(node1), held(node2)) == before, 60,
-                           f"nothing is left: {before}")
         with listening(node1, "serve") as end:
             check(_run(node2, f"try {node1.spec.address} {SERVICE} yes")["status"] == 0, "anew")
             check(end()["offers"] == 1, "anew")

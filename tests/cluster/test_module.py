@@ -192,7 +192,9 @@ def test_service_of_a_program(cluster):
     with up(cluster) as (node1, node2):
         meta1 = cluster.node("meta1")
         with serve(node2, "4242") as peer:
-            check(any(service == 4242 for _, service in _records(meta1)), f"{_records(meta1)}")
+            # it is bound as soon as one of the servers has it
+            wait_until(lambda: any(service == 4242 for _, service in _records(meta1)), 30,
+                       lambda: f"it is published: {_records(meta1)}")
             counts = _counts(client(node1, f"{peer} loop 5"))
             check(counts["done"] and not counts["refused"] + counts["failed"] + counts["wrong"],
                   f"{counts}")
@@ -303,7 +305,7 @@ def test_region_taken_back_under_readers(cluster):
 def test_many_regions_are_one_wait(cluster):
     """Many regions are taken back in one call, for which their lease is waited for once."""
     with up(cluster, names=("node1",)) as (node1,):
-        tap(client(node1, "many"), least=13)
+        tap(client(node1, "many"), least=14)
 
 
 # -- what others publish, and what servers refuse ------------------------------------
@@ -327,8 +329,11 @@ ENDED = "Cannot send after transport endpoint shutdown"
 def _said_at_the_end_of_the_port(machine, words):
     """What a call that waits for a MetaServer says when the node is taken down."""
     out = "/run/krc-ended.out"
+    machine.run(f": >{out}")
     with machine.background(f"{AS_USER} {program(machine)} {words} >{out} 2>&1",
                             limit=100) as call:
+        wait_until(lambda: not machine.run("pgrep -x krc_ioctl", check=False).status, 30,
+                   "it has begun")
         time.sleep(2)
         check(not machine.run(f"cat {out}").out, "it waits")
         machine.run("krcore-metactl node down", timeout=60)
@@ -347,8 +352,8 @@ def test_connect_says_why_not(cluster):
             said = by_dc if cluster.nic.dc else by_lanes
             if record:
                 words = record.replace("PORT", port_words(node2, 0x77))
-                node2.run(f"krcore-metactl record publish {address} service {service} {words} "
-                          "lease_ms 120000")
+                node2.run(f"krcore-metactl -t 30 record publish {address} service {service} "
+                          f"{words} lease_ms 120000")
             got = client(node1, f"{address} {service} 0 0 0 0 0 fresh").out.strip()
             check(got == said, f"{record}: {got!r} instead of {said!r}")
         for server in ("meta1", "meta2"):
@@ -371,7 +376,7 @@ def test_bind_says_why_not(cluster):
     """Whose the record is, which boot is newer, how many there may be, and when it is over."""
     with up(cluster) as (node1, _):
         krcore.wait_ready(node1)
-        publish = f"krcore-metactl record publish {node1.spec.address} lease_ms 120000 raw x"
+        publish = f"krcore-metactl -t 30 record publish {node1.spec.address} lease_ms 120000 raw x"
         node1.run(f"{publish} service 701 owner {'ab' * 16}")
         check(_bound(node1, 701) == (0, errno.EEXIST), f"another's: {_bound(node1, 701)}")
         got = _bound(node1, 1000, 300)
@@ -429,9 +434,12 @@ def test_killed_programs_leave_nothing(cluster):
 @limit(500)
 def test_owner_of_memory_killed_under_readers(cluster):
     with up(cluster) as (node1, node2), serve(node2) as good:
+        node2.run("rm -f /run/krc-dying.out")
         with node2.background(f"{AS_USER} {program(node2)} serve 900 >/run/krc-dying.out",
                               limit=900) as owner:
-            said = wait_until(lambda: node2.run("cat /run/krc-dying.out").out, 30, "it serves")
+            # it may not have begun when it is first asked
+            said = wait_until(lambda: node2.run("cat /run/krc-dying.out", check=False).out, 30,
+                              "it serves")
             peer = f"{node2.spec.address} 0 {said.split(' ', 1)[1].strip()}"
             refused = _card(node2)["naks_error"]
             with node1.background(f"{AS_USER} {program(node1)} {peer} watch 900 >/run/watch.out",
@@ -514,12 +522,23 @@ def test_node_comes_back_with_a_new_generation(cluster):
         before = _records(meta1)
         wait_until(lambda: not node2.run("rmmod krcore", check=False).status, 20, "it is removed")
         node_up(node2)
-        wait_until(lambda: len(_records(meta1)) == 2, 60, "it is published again")
-        key, = (key for key in before if before[key]["generation"] !=
-                _records(meta1)[key]["generation"])
+
+        def renewed():
+            """Records of another generation; one that was not withdrawn in time is there yet."""
+            now = _records(meta1)
+            return len(now) == 2 and [key for key in before if before[key]["generation"] !=
+                                      now[key]["generation"]]
+
+        key, = wait_until(renewed, 60, "it is published again")
         check(_records(meta1)[key]["generation"] > before[key]["generation"], "no newer generation")
-        old = client(node1, f"{peer} loop 1")
-        check("-53" in old.out or "Invalid request descriptor" in old.out, repr(old))
+
+        def refused():
+            """By the record that is new, which the other node must have heard of."""
+            old = client(node1, f"{peer} loop 1")
+            check("done=" not in old.out or "done=0 " in old.out, f"it is used: {old!r}")
+            return "-53" in old.out or "Invalid request descriptor" in old.out
+
+        wait_until(refused, 30, "its old region is refused")
         with serve(node2) as peer:
             seen = wait_until(lambda: _counts_or_none(node1, f"{peer} loop 2"), 60,
                               "a program can connect to it", 1)

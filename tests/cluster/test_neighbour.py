@@ -278,9 +278,10 @@ def _liar(machine):
     command = f"{binary} {machine.spec.address} {LIAR_GENERATION}"
     mac = machine.run("cat /sys/class/infiniband/*/device/net/*/address").out.split()[0]
     with saying(machine, command, "dctn ", "/run/liar.out", 1000) as said:
-        machine.run(f"krcore-metactl record publish {machine.spec.address} service {LIAR_SERVICE} "
-                    f"{said.splitlines()[0]} mtu 1024 mac {mac.replace(':', '')} "
-                    f"max_rd_atomic 16 generation {LIAR_GENERATION} lease_ms 120000")
+        machine.run(f"krcore-metactl -t 30 record publish {machine.spec.address} "
+                    f"service {LIAR_SERVICE} {said.splitlines()[0]} mtu 1024 "
+                    f"mac {mac.replace(':', '')} "
+                    f"max_rd_atomic 16 generation {LIAR_GENERATION} lease_ms 300000")
         words = dict(zip(*[iter(said.splitlines()[0].split())] * 2))
         yield words, f"{machine.spec.address} {LIAR_SERVICE} {{}} 0 0 4096"
         machine.run("pkill -KILL -x liar; true")

@@ -166,7 +166,7 @@ def test_a_port_without_address_or_link_is_told(cluster):
         node_up(node)
         wait_until(lambda: _port(cluster, node)["state"] == "up", 30, "the port is up")
         node.run(f"dmesg -C; ip address del {address} dev {netdev}")
-        wait_until(lambda: _port(cluster, node)["reason"].startswith("no address: "), 30,
+        wait_until(lambda: (_port(cluster, node)["reason"] or "").startswith("no address: "), 30,
                    "it says so")
         check(_port(cluster, node)["state"] == "down", f"{_port(cluster, node)}")
         check(_said(node, f"{device}/1: down: no address: ") == "1", node.run("dmesg").out)

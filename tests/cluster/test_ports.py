@@ -26,10 +26,10 @@ def _traffic(machine, peer, fits=True):
     gets through; if not, what may not be done twice may end in doubt."""
     begins = (f"for i in $(seq {LOOPS}); do {AS_USER} {program(machine)} {peer} loop 900 "
               f">{LOOP_OUT}.$i 2>&1 & done; wait")
-    before = nodes.pool(machine)
     with machine.background(begins, limit=900) as loops:
         # each is at it, and all of them hold leases
         nodes.working(machine, LOOPS, completed=50)
+        before = nodes.pool(machine)    # until here a guest that stands still may have cost one
         yield
         loops.wait(60)
     after = nodes.pool(machine)

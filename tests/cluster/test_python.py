@@ -77,6 +77,7 @@ def test_requests_and_messages(cluster):
                   and counts["ended"] == 1 and not counts["died"], f"{counts}")
         wait_until(lambda: (held(node1), held(node2)) == before, 60, f"all is back: {before}")
         out = f"{OUT}-give.out"
+        node1.run(f": >{out}")      # it may not have begun when it is first asked
         with node1.background(f"sleep 600 | {RUN} {EXAMPLE} give 'a text of node1' >{out}",
                               limit=660):
             wait_until(lambda: len(node1.run(f"cat {out}").out) == 49, 30, "24 bytes")

@@ -5,6 +5,7 @@ import contextlib
 import time
 
 from . import krcore, programs
+from .nodes import NODE
 from .suite import check, limit, wait_until
 
 FOLDER = "client/examples"
@@ -15,7 +16,8 @@ SERVICE = 300
 def node_up(cluster):
     """MetaServers serve, nodes are up and published."""
     cluster.each(krcore.node_gone)
-    krcore.setup(cluster, node={"timeout_ms": krcore.LONG_TIMEOUT_MS})
+    krcore.setup(cluster, node={**NODE, **cluster.nic.node,
+                                "lease_ms": 60000, "timeout_ms": krcore.LONG_TIMEOUT_MS})
     cluster.each(krcore.node_up)
     krcore.wait_published(cluster.node("node2"), cluster.nodes())
 
@@ -90,6 +92,7 @@ def test_watch(cluster):
         for machine in peers:
             stack.enter_context(serving(machine, WATCH, f"{SERVICE}"))
         log = "/run/watch.log"
+        watcher.run(f"rm -f {log}")
         with watcher.background(f"exec {WATCH} {SERVICE} 0 {names} >{log} 2>&1", limit=300):
             def said(text, times=1):
                 return int(watcher.run(f"grep -c '{text}' {log}; true").out or 0) >= times

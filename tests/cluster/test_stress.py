@@ -57,9 +57,8 @@ def _up(cluster):
     # a cut that nobody may notice ends before half the margin is over, and before a lane, which
     # tries again seven times where a card does so longer, gives up; a cable that is out for long
     # costs records, too
-    more = {} if cluster.nic.dc else {"ack_timeout": 16}
     with nodes.up(cluster, (ACTIVE, PASSIVE, SECOND), margin_ms=6000, lease_ms=5000,
-                  **more) as machines:
+                  timeout_ms=5000) as machines:
         for machine in machines:
             programs.install(machine, PROGRAM)
             krcore.wait_ready(machine)

@@ -356,6 +356,19 @@ static int run_crowd(const struct dev_peer *peer, unsigned int count)
 	return 0;
 }
 
+/*
+ * A READ that waited for its turn until the region had gone is refused by its completion: krcore(4).
+ * Its queue is in the error state by that: it must be connected again, or the READ has failed.
+ */
+static void refused_in_turn(struct dev *dev, uint32_t queue, const struct dev_peer *peer,
+			    struct counts *c)
+{
+	if (dev_connect(dev, queue, peer, 0))
+		return;
+	c->failed--;
+	c->refused++;
+}
+
 /* A region that is taken back: READs are right, or refused, and never fail or lie. */
 static int run_watch(const struct dev_peer *peer, unsigned int seconds)
 {
@@ -369,9 +382,13 @@ static int run_watch(const struct dev_peer *peer, unsigned int seconds)
 	end_ms = dev_end_ms(seconds);
 	while (!dev_over(end_ms) && c.refused < 100) {
 		struct krp_wr wr = dev_wr(KRP_OP_READ, &local, 0, peer->rw, peer->rw_addr, 4096);
+		unsigned long failed = c.failed;
+		int err = one(&dev, queue, &wr, &c);
 
-		if (!one(&dev, queue, &wr, &c))
+		if (!err)
 			c.wrong += local.mem[0] == GONE || local.mem[4095] == GONE;
+		else if (err == -EBADR && c.failed > failed)
+			refused_in_turn(&dev, queue, peer, &c);
 	}
 	dev_close(&dev);
 	return print_counts(&c) || c.last_error != -EBADR;

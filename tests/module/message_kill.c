@@ -26,7 +26,7 @@
 #define KI_SMALL 1000
 #define KI_BACKLOG 8 /* messages that wait; fewer than a window has */
 #define KI_DEPTH 64 /* more than that */
-#define KI_QUIET 10 /* tenths of a second in which nothing moves any more */
+#define KI_QUIET 30 /* tenths of a second in which nothing moves any more */
 
 enum ki_point {
 	KI_OFFERED,

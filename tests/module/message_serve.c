@@ -421,7 +421,7 @@ int mt_beside(const struct krcore_key *good, const struct krcore_key *deaf, unsi
 	if (mt_settled(&ec->mt, stuck))
 		mt_wrong("the deaf one did not accept");
 	/* until nothing of it moves any more */
-	for (quiet = 0; quiet < 20;) {
+	for (quiet = 0; quiet < 50;) {
 		unsigned int nr = mt_completions(&ec->mt);
 		int err = krcore_send(ec->mt.node, stuck, bytes, sizeof(bytes), 0);
 

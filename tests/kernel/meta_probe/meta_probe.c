@@ -43,7 +43,7 @@ static void *probe_forgotten;
 static void probe_conf_reset(void)
 {
 	memset(&probe_conf, 0, sizeof(probe_conf));
-	probe_conf.timeout_ms = 6000;
+	probe_conf.timeout_ms = 10000;
 	probe_conf.reconnect_min_ms = 100;
 	probe_conf.reconnect_max_ms = 2000;
 	probe_conf.generation = ktime_get_real_ns();
