@@ -43,7 +43,7 @@ KNOWN = tuple(re.compile(pattern) for pattern in (
 ))
 # The same of a test that asks for faults; see KernelLog.pardon(). DMA debugging gets them, too,
 # and is gone for good then: so such tests come last in a run.
-OF_FAULTS = re.compile(r"vmalloc error: size \d+, .* failed"
+OF_FAULTS = re.compile(r"vmalloc error: size \d+, (.* )?failed\b"
                        r"|DMA-API: cacheline tracking ENOMEM, dma-debug disabled")
 # The report of a cgroup that is out of memory, for tests in which one is.
 OOM = re.compile(r"invoked oom-killer: gfp_mask=")

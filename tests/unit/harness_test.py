@@ -44,6 +44,19 @@ Call Trace:
 """
 OVERLAP_END = "---[ end trace 0000000000000000 ]---\n"
 KASAN = "BUG: KASAN: slab-use-after-free in krc_pool_stop+0x1\n"
+# What mm/vmalloc.c of 6.1 to 6.12 says when it lacks memory, and its report.
+VMALLOC = ("vm_struct allocation failed", "page order 0, failed to allocate pages",
+           "failed to allocate pages", "failed to map pages",
+           "failed to allocated page array size 16")
+VMALLOC_REPORT = """\
+krc_genl: vmalloc error: size 8192, {}, mode:0xdc2(GFP_KERNEL|__GFP_HIGHMEM|__GFP_ZERO)
+CPU: 1 UID: 0 PID: 77 Comm: krc_genl Not tainted 6.12.1
+Call Trace:
+ <TASK>
+ dump_stack_lvl+0x1
+ </TASK>
+Mem-Info:
+"""
 
 
 class Console(unittest.TestCase):
@@ -92,6 +105,12 @@ class Console(unittest.TestCase):
         self.log.pardon(OF_FAULTS)
         self.assertEqual(self.problems(gone), [])
         self.assertEqual(self.problems(gone), [gone.strip()])
+
+    def test_every_report_of_vmalloc_is_known_where_faults_are_asked_for(self):
+        for why in VMALLOC:
+            self.log.pardon(OF_FAULTS)
+            self.assertEqual(self.problems(VMALLOC_REPORT.format(why)), [], why)
+            self.assertEqual(self.problems(VMALLOC_REPORT.format(why)), ["Call Trace:"], why)
 
     def test_the_alarms_of_the_module_are_trouble(self):
         said = [found for path in sorted((TREE / "kmod").rglob("*.c"))
