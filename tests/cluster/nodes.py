@@ -84,6 +84,11 @@ def _leave(machine):
     krcore.node_gone(machine)
 
 
+def configured(cluster, **node):
+    """The configuration of nodes: NODE, what this card wants, and more."""
+    return {**NODE, **cluster.nic.node, **node}
+
+
 @contextlib.contextmanager
 def up(cluster, names=NAMES, key=None, **node):
     """MetaServers serve, and these guests, no others, have the module up and are published at
@@ -92,7 +97,7 @@ def up(cluster, names=NAMES, key=None, **node):
     `node`: more of its configuration."""
     machines = [cluster.node(name) for name in names]
     cluster.each(krcore.node_gone)
-    krcore.setup(cluster, key=key, node={**NODE, **cluster.nic.node, **node})
+    krcore.setup(cluster, key=key, node=configured(cluster, **node))
     users = [machine for machine in machines if "node" in machine.spec.roles]
     drivers_own = cluster.kernel.name != "6.1" and cluster.nic.dc
     if drivers_own:
@@ -190,14 +195,24 @@ def working(machine, queues, completed=1):
 
 
 @contextlib.contextmanager
+def writing(machine, command, out, limit):
+    """A command in the background that writes to file `out` of the guest; gives its process.
+
+    The file is there from the beginning: the command may not have begun when one looks.
+    """
+    machine.run(f": >{out}")
+    with machine.background(f"{command} >{out} 2>&1", limit=limit) as process:
+        yield process
+
+
+@contextlib.contextmanager
 def saying(machine, command, begins, out, limit):
     """A command in the background; gives what it says first, which begins with this word.
 
     What it says later is in file `out` of the guest.
     """
-    machine.run(f"rm -f {out}")
-    with machine.background(f"{command} >{out} 2>&1", limit=limit):
-        said = wait_until(lambda: machine.run(f"cat {out}", check=False).out, 60,
+    with writing(machine, command, out, limit):
+        said = wait_until(lambda: machine.run(f"cat {out}").out, 60,
                           f"{machine.name}: {command} says something")
         check(said.startswith(begins), said)
         yield said

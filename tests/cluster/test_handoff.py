@@ -8,6 +8,7 @@ import re
 
 from . import krcore, programs
 from .kernel_log import OOM
+from .nodes import writing
 from .suite import check, limit, wait_until
 from .test_queues import node_up
 
@@ -186,9 +187,8 @@ def test_data_arrive(cluster):
         check(len(rows) == 8 * 2 * 4, f"{len(rows)} rows")
         cluster.each(await_none)
         # what an author of a runtime copies
-        first.run(": >/run/hold-example")       # it may not have begun when it is first asked
-        with first.background("sleep 600 | krcore-example-handoff give 'a text of node1' "
-                              ">/run/hold-example", limit=700):
+        with writing(first, "sleep 600 | krcore-example-handoff give 'a text of node1'",
+                     "/run/hold-example", 700):
             wait_until(lambda: len(first.run("cat /run/hold-example").out) == 49, 60, "24 bytes")
             packed = first.run("cat /run/hold-example").out.strip()
             got = second.run(f"krcore-example-handoff fetch {packed}")

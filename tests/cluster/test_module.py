@@ -13,7 +13,7 @@ import time
 from . import krcore
 from .krcore import metactl
 from .nodes import (AS_USER, GONE, as_user, client, finish, given_back, held, node_up, port_words,
-                    program, pool, reads_by_bytes, saying, serve, tap, up, working)
+                    program, pool, reads_by_bytes, saying, serve, tap, up, working, writing)
 from .nodes import card_counters as _card, counted as _counts
 from .suite import check, limit, wait_until
 
@@ -329,9 +329,7 @@ ENDED = "Cannot send after transport endpoint shutdown"
 def _said_at_the_end_of_the_port(machine, words):
     """What a call that waits for a MetaServer says when the node is taken down."""
     out = "/run/krc-ended.out"
-    machine.run(f": >{out}")
-    with machine.background(f"{AS_USER} {program(machine)} {words} >{out} 2>&1",
-                            limit=100) as call:
+    with writing(machine, f"{AS_USER} {program(machine)} {words}", out, 100) as call:
         wait_until(lambda: not machine.run("pgrep -x krc_ioctl", check=False).status, 30,
                    "it has begun")
         time.sleep(2)

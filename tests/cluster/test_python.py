@@ -5,7 +5,7 @@ requests, messages, what misuse says, and what is left of one that is killed."""
 import contextlib
 
 from . import host, krcore, packages
-from .nodes import AS_USER, counted, given_back, held, saying, up
+from .nodes import AS_USER, counted, given_back, held, saying, up, writing
 from .suite import check, limit, wait_until
 
 PACKAGE = "python3-krcore"
@@ -77,9 +77,7 @@ def test_requests_and_messages(cluster):
                   and counts["ended"] == 1 and not counts["died"], f"{counts}")
         wait_until(lambda: (held(node1), held(node2)) == before, 60, f"all is back: {before}")
         out = f"{OUT}-give.out"
-        node1.run(f": >{out}")      # it may not have begun when it is first asked
-        with node1.background(f"sleep 600 | {RUN} {EXAMPLE} give 'a text of node1' >{out}",
-                              limit=660):
+        with writing(node1, f"sleep 600 | {RUN} {EXAMPLE} give 'a text of node1'", out, 660):
             wait_until(lambda: len(node1.run(f"cat {out}").out) == 49, 30, "24 bytes")
             packed = node1.run(f"cat {out}").out.strip()
             got = node2.run(f"{RUN} {EXAMPLE} fetch {packed}")

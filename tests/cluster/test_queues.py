@@ -5,7 +5,7 @@ import contextlib
 import time
 
 from . import krcore, programs
-from .nodes import NODE
+from .nodes import configured
 from .suite import check, limit, wait_until
 
 FOLDER = "client/examples"
@@ -16,8 +16,8 @@ SERVICE = 300
 def node_up(cluster):
     """MetaServers serve, nodes are up and published."""
     cluster.each(krcore.node_gone)
-    krcore.setup(cluster, node={**NODE, **cluster.nic.node,
-                                "lease_ms": 60000, "timeout_ms": krcore.LONG_TIMEOUT_MS})
+    krcore.setup(cluster, node=configured(cluster, lease_ms=60000,
+                                           timeout_ms=krcore.LONG_TIMEOUT_MS))
     cluster.each(krcore.node_up)
     krcore.wait_published(cluster.node("node2"), cluster.nodes())
 

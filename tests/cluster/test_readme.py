@@ -6,6 +6,7 @@ import contextlib
 
 from . import document, host, krcore, packages
 from .cluster import each
+from .nodes import writing
 from .suite import check, limit, wait_until
 
 NEEDS = "rxe"
@@ -80,8 +81,7 @@ class Reader:
             _install(machine, self.built, words.removeprefix("apt install "))
             return
         if step.note.startswith("stays"):
-            machine.run(f": >{SAID}")       # it may not have begun when it is first asked
-            self.stack.enter_context(machine.background(f"{words} >{SAID} 2>&1", limit=600))
+            self.stack.enter_context(writing(machine, words, SAID, 600))
             wait_until(lambda: step.says() in machine.run(f"cat {SAID}").out, 60,
                        f"'{words}' says {step.says()}")
             return
