@@ -13,6 +13,7 @@ import time
 
 from . import krcore, nodes, programs, trace
 from .nodes import AS_USER, as_user, client, counted, program, saying, serve, up
+from .probe import FOLDER as PROBE_FOLDER, Probe
 from .suite import check, limit, wait_until
 
 
@@ -482,9 +483,10 @@ def test_haste_is_no_failure_of_a_server(cluster):
 
 # -- requests that come too late -----------------------------------------------------
 
-LATE_ROUNDS = 20
-LATE_UNDER_WAY = 512    # WRITEs of the reader at any time, so many times 20 are late
+LATE_ROUNDS = 21
+LATE_UNDER_WAY = 512    # WRITEs of the reader at any time, so many times 21 are late
 LATE_SECONDS = 900      # at most: it is told when it is over
+STALL_MS = 4000
 
 
 def _reuse_keys(machine, reuse):
@@ -492,30 +494,59 @@ def _reuse_keys(machine, reuse):
     machine.nic.set(machine, "reuse_mkeys", reuse)
 
 
-def _turn(cluster, reader, frozen, turn):
-    """The reader's requests are late meanwhile: it stands still, or the network is slow."""
-    if frozen:
-        reader.pause()
-    else:
-        cluster.fabric.delay(reader.spec.index, 2_500_000)
+@contextlib.contextmanager
+def _frozen(_cluster, reader):
+    """All of the reader stands still."""
+    reader.pause()
     try:
-        turn()
+        yield
     finally:
-        if frozen:
-            reader.resume()
+        reader.resume()
+
+
+@contextlib.contextmanager
+def _delayed(cluster, reader):
+    """Its frames take as long as it would stand still."""
+    cluster.fabric.delay(reader.spec.index, 2_500_000)
+    try:
+        yield
+    finally:
         time.sleep(2.5)
         cluster.fabric.reset()
 
 
+@contextlib.contextmanager
+def _stalled(_cluster, reader):
+    """One of its processors stands still when the leases have been looked at and the requests are
+    written, before the doorbell."""
+    with reader.background(f"echo 'stall krcore:krc_mlx5_ring_doorbell {STALL_MS}' "
+                           f">{PROBE_FOLDER}/ctl", limit=60) as told:
+        time.sleep(0.5)
+        yield
+        told.wait(60)
+
+
+LATE_WAYS = (_frozen, _delayed, _stalled)
+
+
+def _turn(cluster, reader, way, turn):
+    """The reader's requests are late meanwhile."""
+    with way(cluster, reader):
+        turn()
+    time.sleep(2.5)
+
+
 @limit(900)
 def test_the_lease_bounds_the_stay_in_the_hardware(cluster):
-    """A reader is frozen for seconds, or its frames are, with WRITEs under way, and more of them
-    follow by its clock, which says that nothing has ended; meanwhile the owner of the memory
-    dies, and a stranger has memory at the same addresses, with keys in the places of those that
-    were there before. The card gives the places out again at once. Not a byte of the stranger
-    changes, the reader is told of each WRITE that was refused, and gets on."""
+    """A reader is frozen for seconds, or its frames are, or the processor that is to ring the
+    doorbell, with WRITEs under way, and more of them follow by its clock, which says that nothing
+    has ended; meanwhile the owner of the memory dies, and a stranger has memory at the same
+    addresses, with keys in the places of those that were there before. The card gives the places
+    out again at once. Not a byte of the stranger changes, the reader is told of each WRITE that
+    was refused, and gets on."""
     pipe, out = "/run/krc-lend.in", "/run/krc-lend.out"
-    with up(cluster, margin_ms=300) as (node1, node2):
+    with up(cluster, margin_ms=300) as (node1, node2), Probe(node1):
+        before = len(node1.kernel_log())
         _reuse_keys(node2, True)
         node2.run(f"rm -f {pipe}; mkfifo -m 666 {pipe}")
 
@@ -532,7 +563,8 @@ def test_the_lease_bounds_the_stay_in_the_hardware(cluster):
                                       limit=LATE_SECONDS + 60) as process:
                     for i in range(1, LATE_ROUNDS + 1):
                         time.sleep(2)
-                        _turn(cluster, node1, i % 2, lambda n=i: order("turn", "turned", n))
+                        _turn(cluster, node1, LATE_WAYS[i % len(LATE_WAYS)],
+                              lambda n=i: order("turn", "turned", n))
                         order("look", "looked", i)
                     node1.run("pkill -TERM -x krc_ioctl")
                     made = counted(process.wait(60))
@@ -540,6 +572,8 @@ def test_the_lease_bounds_the_stay_in_the_hardware(cluster):
         finally:
             _reuse_keys(node2, False)
         print(f"    {LATE_ROUNDS} x {LATE_UNDER_WAY} WRITEs late: {made}, {changed}", flush=True)
+        stalls = node1.kernel_log()[before:].count("a processor stood still")
+        check(stalls == LATE_ROUNDS // len(LATE_WAYS), f"{stalls} times a processor stood still")
         check(changed == "looked changed=0", f"bytes of a stranger: {changed}")
         check(made["done"] > 1000 and made["refused"], f"nothing came late: {made}")
         check(not made["other"], f"an error that has no cause here: {made}")

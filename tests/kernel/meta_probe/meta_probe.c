@@ -26,6 +26,7 @@
 #include "meta/meta.h"
 #include "meta/record.h"
 #include "meta/servers.h"
+#include "stall.h"
 
 #define PROBE_LINE_BYTES 1024
 
@@ -230,6 +231,8 @@ static int probe_command(const char *word, char *arg)
 		return probe_publish(arg);
 	if (!strcmp(word, "leak"))
 		return probe_leak(arg);
+	if (!strcmp(word, "stall"))
+		return probe_stall(arg);
 	err = probe_number(arg, &nr);
 	if (err)
 		return err;
@@ -450,6 +453,7 @@ static int __init probe_init(void)
 static void __exit probe_exit(void)
 {
 	debugfs_remove(probe_dir);
+	probe_stall_end();
 	probe_down();
 	krc_cache_destroy(probe_cache);
 }
