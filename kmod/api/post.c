@@ -420,8 +420,10 @@ static void krc_api_renewed(struct krcore_queue *queue, struct krc_api_req *ar, 
 		const struct krc_hw_wr *wr = &next->req.wr;
 
 		if (krc_grant_holds(grant, next->token) &&
-		    !krc_grant_check(grant, wr->remote_addr, wr->length, next->access))
+		    !krc_grant_check(grant, wr->remote_addr, wr->length, next->access)) {
 			krc_api_grant(next, grant);
+			next->status = 0; /* as krc_queue_renew_behind() */
+		}
 	}
 }
 

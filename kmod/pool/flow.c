@@ -342,10 +342,13 @@ int krc_flow_submit_many(struct krc_flow *flow, struct list_head *reqs, u32 coun
 void krc_flow_cancel(struct krc_flow *flow)
 {
 	struct krc_channel *ch;
+	int refused;
 
 	spin_lock_bh(&flow->lock);
 	ch = krc_flow_lock(flow, false, NULL);
+	refused = flow->refused;
 	krc_flow_fail(ch, flow, -ECANCELED);
+	flow->refused = refused; /* that one is told why, if those before it are done */
 	spin_unlock(&flow->lock);
 	krc_channel_dispatch(ch);
 	spin_unlock_bh(&ch->lock);

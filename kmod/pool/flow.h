@@ -122,6 +122,8 @@ struct krc_req {
  *	the submitter counts as a poller, as after krc_pool_poll_begin(), until it calls
  *	krc_pool_poll_end().
  * @held: check() returned -EAGAIN: the flow waits for krc_flow_resume().
+ * @refused: errno for which its first waiting request is not posted: both fail when nothing of the
+ *	flow is in the hardware any more; 0: none. The pool's.
  * @end_status: what the requests behind a failed one complete with.
  * @done: called with requests that ended together, in order, each once, with bottom halves
  *	off and no lock of the pool held; must not sleep. @reqs has @nr of them, from 1, and is a
@@ -155,6 +157,7 @@ struct krc_flow {
 	bool failed;
 	bool polled;
 	bool held;
+	int refused;
 	int end_status;
 	void (*done)(struct krc_flow *flow, struct list_head *reqs, u32 nr);
 	int (*check)(struct krc_req *req);

@@ -6,8 +6,8 @@
  *
  * Locking: each channel has a spinlock, taken with bottom halves off. It protects the
  * channel, and of the flows that are on it: list, behind, waiting, replay, flight, posted, deficit,
- * round, lap, failed, held, end_status, and their requests. Functions declared here expect it
- * held unless they say otherwise, and assert it. The list of channels is read under RCU.
+ * round, lap, failed, held, refused, end_status, and their requests. Functions declared here expect
+ * it held unless they say otherwise, and assert it. The list of channels is read under RCU.
  */
 #ifndef KRC_POOL_PRIV_H
 #define KRC_POOL_PRIV_H
@@ -845,8 +845,8 @@ void krc_channel_filled(struct krc_channel *ch);
  * krc_flow_activate() - Put a flow behind the others of its payer; if there are none, at the end of
  * the DRR list, with a full quantum.
  * @ch: channel it is on.
- * @flow: flow; nothing changes if it has failed, is in a list already (also that of held or
- *	evicted flows), or has nothing to post.
+ * @flow: flow; nothing changes if it has failed or what it would post was refused, is in a list
+ *	already (also that of held or evicted flows), or has nothing to post.
  *
  * Context: channel's lock held.
  */

@@ -120,9 +120,29 @@ void krc_flow_fail(struct krc_channel *ch, struct krc_flow *flow, int status)
 		flow->end_status = status;
 	}
 	flow->held = false;
+	flow->refused = 0;
 	krc_flow_deactivate(ch, flow);
 	if (!flow->posted)
 		krc_flow_flush(ch, flow);
+}
+
+/*
+ * Nothing of a flow is in the hardware any more, and it has failed or was cancelled, or fails now,
+ * since the first request that waits was refused.
+ */
+static noinline void krc_flow_end(struct krc_channel *ch, struct krc_flow *flow)
+{
+	if (flow->refused)
+		list_first_entry(&flow->waiting, struct krc_req, list)->status = flow->refused;
+	krc_flow_fail(ch, flow, -ECANCELED);
+}
+
+/* Segments of a flow have left the hardware. */
+static __always_inline void krc_flow_left(struct krc_channel *ch, struct krc_flow *flow, u32 nr)
+{
+	flow->posted -= nr;
+	if (unlikely(flow->failed || flow->refused) && !flow->posted)
+		krc_flow_end(ch, flow);
 }
 
 /* The first of the flows of a payer that wait for their turn, or NULL. */
@@ -169,7 +189,7 @@ void krc_flow_activate(struct krc_channel *ch, struct krc_flow *flow)
 	struct krc_flow *first = NULL;
 
 	lockdep_assert_held(&ch->lock);
-	if (flow->failed || !list_empty(&flow->list) ||
+	if (flow->failed || flow->refused || !list_empty(&flow->list) ||
 	    (list_empty(&flow->waiting) && list_empty(&flow->replay)))
 		return;
 	if (unlikely(!list_empty(&ch->turn)))
@@ -334,12 +354,19 @@ static void krc_channel_posted(struct krc_channel *ch, struct krc_flow *flow, st
 		krc_flow_deactivate(ch, flow);
 }
 
-/* A request is not to be posted, for @err: it fails with its flow. */
-static void krc_channel_refuse(struct krc_channel *ch, struct krc_req *req, int err)
+/*
+ * The first request of a flow that waits is not to be posted, for @err: both fail. Those before it
+ * that are in the hardware end by themselves first: a reset may have them posted again, and cancels
+ * none of them.
+ */
+static void krc_channel_refuse(struct krc_channel *ch, struct krc_flow *flow, int err)
 {
 	krc_channel_speak(ch);
-	req->status = err;
-	krc_flow_fail(ch, req->flow, -ECANCELED);
+	flow->refused = err;
+	if (flow->posted)
+		krc_flow_deactivate(ch, flow);
+	else
+		krc_flow_end(ch, flow);
 }
 
 /* The provider did not take a segment. False: nothing more can be posted now. */
@@ -351,7 +378,7 @@ static bool krc_channel_unposted(struct krc_channel *ch, struct krc_req *req, in
 		krc_channel_fault(ch, KRC_FAULT_FATAL, NULL);
 		return false;
 	}
-	krc_channel_refuse(ch, req, -EIO);
+	krc_channel_refuse(ch, req->flow, -EIO);
 	return true;
 }
 
@@ -393,7 +420,7 @@ static bool krc_channel_post(struct krc_channel *ch, struct krc_flow *flow, bool
 		return true;
 	}
 	if (err) {
-		krc_channel_refuse(ch, req, err);
+		krc_channel_refuse(ch, flow, err);
 		return true;
 	}
 	wr = krc_channel_segment(ch, req, length, &part);
@@ -418,7 +445,7 @@ static bool krc_channel_serve(struct krc_channel *ch, bool *ret_posted)
 		list_splice_init(&flow->replay, &flow->waiting);
 	if (krc_flow_barred(flow)) { /* what was posted before would be refused one by one */
 		next = list_first_entry(&flow->waiting, struct krc_req, list);
-		krc_channel_refuse(ch, next, next->status ?: -ETIMEDOUT);
+		krc_channel_refuse(ch, flow, next->status ?: -ETIMEDOUT);
 		return true;
 	}
 	n = krc_channel_post_plain(ch, flow);
@@ -462,7 +489,7 @@ void krc_flow_begin(struct krc_channel *ch, struct krc_flow *flow)
 
 	lockdep_assert_held(&ch->lock);
 	if (list_empty(&ch->turn) && list_empty(&flow->list) && list_empty(&flow->replay) &&
-	    ch->state == KRC_CHANNEL_READY && !krc_flow_barred(flow)) {
+	    ch->state == KRC_CHANNEL_READY && !flow->refused && !krc_flow_barred(flow)) {
 		flow->deficit = ch->window.quantum;
 		posted = krc_channel_post_plain(ch, flow) > 0; /* an error comes again below */
 	}
@@ -517,6 +544,7 @@ static void krc_channel_requeue(struct krc_channel *ch, struct krc_req *req)
 	if (req->state == KRC_REQ_POSTED) {
 		req->state = KRC_REQ_WAITING;
 		list_move_tail(&req->list, &flow->replay);
+		flow->refused = 0; /* what was refused is looked at again, behind these */
 	}
 	if (req->next != req->done) {
 		ch->stats.replayed += !req->status && !flow->failed;
@@ -560,11 +588,9 @@ void krc_channel_retire(struct krc_channel *ch, enum krc_fault fault)
 	} else {
 		krc_channel_req_failed(ch, req, fault, begun);
 	}
-	flow->posted--;
 	if (!req->slots)
 		krc_channel_settle(ch, req);
-	if (flow->failed && !flow->posted)
-		krc_flow_flush(ch, flow);
+	krc_flow_left(ch, flow, 1);
 }
 
 /* Whether a segment may complete now: it is there, and all segments before it are unsignaled. */
@@ -610,11 +636,9 @@ static u32 krc_channel_retire_plain(struct krc_channel *ch, u32 end)
 	WRITE_ONCE(ch->progress, jiffies);
 	ch->failure.fruitless = 0;
 	ch->stats.completed += n;
-	flow->posted -= n;
 	list_cut_position(&done, &flow->flight, last);
 	list_splice_tail(&done, &ch->finished);
-	if (flow->failed && !flow->posted)
-		krc_flow_flush(ch, flow);
+	krc_flow_left(ch, flow, n);
 	return n;
 }
 

@@ -693,33 +693,6 @@ static void krc_test_cancel_keeps_the_order(struct kunit *test)
 	krc_flow_drain(&t->flow[0]->flow);
 }
 
-static void krc_test_check_holds_and_fails(struct kunit *test)
-{
-	struct krc_test *t = test->priv;
-
-	t->flow[0]->check = -EAGAIN;
-	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 3, KRP_OP_READ, 8), 0);
-	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 3, KRP_OP_READ, 8), 0);
-	krc_test_finish(t, t->flow[1], 3);
-	KUNIT_EXPECT_EQ(test, READ_ONCE(t->flow[0]->done), 0);
-	WRITE_ONCE(t->flow[0]->check, 0);
-	krc_flow_resume(&t->flow[0]->flow);
-	krc_test_finish(t, t->flow[0], 3);
-	krc_test_expect(t, t->flow[0], 0, 3, 0);
-
-	t->flow[0]->check = -EBADR;
-	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[0], 3, KRP_OP_READ, 8), 0);
-	krc_test_wait(test, READ_ONCE(t->flow[0]->done) == 6);
-	krc_test_expect(t, t->flow[0], 3, 4, -EBADR);
-	krc_test_expect(t, t->flow[0], 4, 6, -ECANCELED);
-
-	t->flow[1]->check = -EAGAIN;
-	KUNIT_ASSERT_EQ(test, krc_test_submit(t->flow[1], 3, KRP_OP_READ, 8), 0);
-	krc_flow_cancel(&t->flow[1]->flow);
-	krc_test_wait(test, READ_ONCE(t->flow[1]->done) == 6);
-	krc_test_expect(t, t->flow[1], 3, 6, -ECANCELED);
-}
-
 static void krc_test_the_end_does_not_need_the_hardware(struct kunit *test)
 {
 	struct krc_test *t = test->priv;
@@ -946,7 +919,6 @@ static struct kunit_case krc_pool_cases[] = {
 	KUNIT_CASE(krc_test_nothing_leased_behind_an_old_one),
 	KUNIT_CASE(krc_test_a_late_doorbell_is_not_rung),
 	KUNIT_CASE(krc_test_cancel_keeps_the_order),
-	KUNIT_CASE(krc_test_check_holds_and_fails),
 	KUNIT_CASE(krc_test_the_end_does_not_need_the_hardware),
 	KUNIT_CASE(krc_test_a_dead_initiator_answers),
 	KUNIT_CASE(krc_test_the_watchdog_finds_what_stands_still),

@@ -793,22 +793,19 @@ static void krc_test_a_close_beside_a_connect(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w->peer.users, 1U);
 }
 
-/* A request whose lease is over is seen to while a poster has the queue, perhaps for long. */
-static void krc_test_a_renewal_beside_a_poster(struct kunit *test)
+/* Submit a request whose lease is over. */
+static void krc_test_submit_lapsed(struct kunit *test, struct krc_test_world_of_queues *w,
+				   struct krc_mr *mr)
 {
-	struct krc_test_world_of_queues *w = krc_test_queues_new(test);
 	struct krc_queue *queue = w->queue;
 	struct krc_queue_req *qr = &queue->reqs[0];
-	struct krc_mr mr = {};
 	LIST_HEAD(reqs);
 
-	kref_init(&mr.ref);
-	krc_mr_get(&mr, 1);
-	krc_queue_set_state(queue, KRP_QUEUE_CONNECTING, 0);
-	krc_queue_set_state(queue, KRP_QUEUE_READY, 0);
+	kref_init(&mr->ref);
+	krc_mr_get(mr, 1);
 	KUNIT_EXPECT_EQ(test, krc_ring_reserve(&w->ctx->ring, 1), 1U);
 	KUNIT_EXPECT_EQ(test, krc_charge_requests(w->ctx->user, 1), 1U);
-	qr->mr = &mr;
+	qr->mr = mr;
 	qr->token = 0; /* nobody's: no READ is needed to know that */
 	qr->req.wr = (struct krc_hw_wr){ .address = &w->peer.address,
 					 .length = 8,
@@ -816,14 +813,41 @@ static void krc_test_a_renewal_beside_a_poster(struct kunit *test)
 	qr->req.leased = true;
 	qr->req.until = jiffies - 1;
 	list_add_tail(&qr->req.list, &reqs);
-	mutex_lock(&queue->post);
 	queue->posted = 1;
 	KUNIT_EXPECT_EQ(test, krc_flow_submit(&queue->flow, &reqs, NULL), 0);
+}
+
+/* It is seen to while a poster has the queue, perhaps for long. */
+static void krc_test_a_renewal_beside_a_poster(struct kunit *test)
+{
+	struct krc_test_world_of_queues *w = krc_test_queues_new(test);
+	struct krc_queue *queue = w->queue;
+	struct krc_mr mr = {};
+
+	krc_queue_set_state(queue, KRP_QUEUE_CONNECTING, 0);
+	krc_queue_set_state(queue, KRP_QUEUE_READY, 0);
+	mutex_lock(&queue->post);
+	krc_test_submit_lapsed(test, w, &mr);
 	krc_test_wait(test, krc_queue_completed(queue) == 1);
 	mutex_unlock(&queue->post);
 	krc_test_wait(test, krc_queue_completed(queue) == 1);
 	KUNIT_EXPECT_EQ(test, queue->error, -EBADR);
 	KUNIT_EXPECT_EQ(test, w->ctx->ring.cqes[0].status, -EBADR);
+	krc_test_queues_end(w);
+	KUNIT_EXPECT_EQ(test, kref_read(&mr.ref), 1U);
+}
+
+/* What put the queue into ERROR was told of a request behind it, if of any: it is told of this one. */
+static void krc_test_a_renewal_of_a_queue_in_error(struct kunit *test)
+{
+	struct krc_test_world_of_queues *w = krc_test_queues_new(test);
+	struct krc_queue *queue = w->queue;
+	struct krc_mr mr = {};
+
+	krc_queue_set_state(queue, KRP_QUEUE_ERROR, -ETIMEDOUT);
+	krc_test_submit_lapsed(test, w, &mr);
+	krc_test_wait(test, krc_queue_completed(queue) == 1);
+	KUNIT_EXPECT_EQ(test, w->ctx->ring.cqes[0].status, -ETIMEDOUT);
 	krc_test_queues_end(w);
 	KUNIT_EXPECT_EQ(test, kref_read(&mr.ref), 1U);
 }
@@ -847,6 +871,7 @@ static struct kunit_case krc_queue_cases[] = {
 	KUNIT_CASE(krc_test_a_context_whose_port_is_gone),
 	KUNIT_CASE(krc_test_a_close_beside_a_connect),
 	KUNIT_CASE(krc_test_a_renewal_beside_a_poster),
+	KUNIT_CASE(krc_test_a_renewal_of_a_queue_in_error),
 	{}
 };
 

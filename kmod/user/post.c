@@ -622,14 +622,29 @@ static void krc_queue_answered(struct krc_remote_wait *wait, int err)
 	queue_work(krc_renew_wq, &queue->renew);
 }
 
+/*
+ * What ends a request that needs a new key: the error of its queue, of which none of those before it
+ * may have been told yet. Return: also 0: the queue is READY.
+ */
+static int krc_queue_trouble(struct krc_queue *queue)
+{
+	int err = 0;
+
+	spin_lock_bh(&queue->lock);
+	if (queue->state != KRP_QUEUE_READY)
+		err = queue->error ?: -ECANCELED;
+	spin_unlock_bh(&queue->lock);
+	return err;
+}
+
 /* Renew the key of a queued request. @at_once: it is the held one, for which a READ may start. */
 static int krc_queue_renew_key(struct krc_queue *queue, struct krc_queue_req *qr,
 			       struct krc_grant *grant, bool at_once)
 {
-	int err = xchg(&queue->answer, 0);
+	int err = xchg(&queue->answer, 0), trouble = krc_queue_trouble(queue);
 
-	if (READ_ONCE(queue->state) != KRP_QUEUE_READY)
-		return -ECANCELED;
+	if (trouble)
+		return trouble;
 	if (err) {
 		krc_queue_unanswered(queue, err);
 		return err;
@@ -649,9 +664,13 @@ static void krc_queue_renew_behind(struct krc_queue *queue, const struct krc_que
 	lockdep_assert_held(&queue->post);
 	while (at != queue->posted && krc_queue_req_at(queue, at) != held)
 		at++; /* already in the hardware */
-	while (at != queue->posted && ++at != queue->posted)
-		if (krc_queue_renew_key(queue, krc_queue_req_at(queue, at), grant, false))
+	while (at != queue->posted && ++at != queue->posted) {
+		struct krc_queue_req *qr = krc_queue_req_at(queue, at);
+
+		if (krc_queue_renew_key(queue, qr, grant, false))
 			break;
+		qr->error = 0; /* of a refusal, before a reset brought back one before it */
+	}
 }
 
 /*
