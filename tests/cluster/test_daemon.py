@@ -246,6 +246,21 @@ def test_an_upgrade_stops_no_serving_one(cluster):
     wait_until(lambda: krcore.has_record(server, 801), 60, "the publisher is back")
 
 
+@limit(200)
+def test_a_changed_key_is_taken_over(cluster):
+    """krcore-metaserver.path has the daemon read its key again when that is another file."""
+    krcore.setup(cluster, key=krcore.new_key())
+    server, node = cluster.node("meta1"), cluster.node("node1")
+    ask = f"krcore-metactl -t 10 -S {server.spec.address} table check"
+    key = krcore.new_key()
+    krcore.write_key(node, key)
+    check(node.run(ask, check=False).status, "a client with another key is served")
+    made = f"{krcore.KEY_FILE}.new"
+    server.push(f"{key}\n".encode(), made)
+    server.run(f"chown root:krcore {made} && chmod 640 {made} && mv {made} {krcore.KEY_FILE}")
+    wait_until(lambda: not node.run(ask, check=False).status, 60, "the client is served", pause=1)
+
+
 @limit(300)
 def test_a_key_that_only_the_unit_can_read(cluster):
     """The cluster key as an encrypted credential: the server proves it to its clients, and no

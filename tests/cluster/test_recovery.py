@@ -97,16 +97,22 @@ def test_no_gap_for_who_attaches_to_a_restarted_server(cluster):
                "the publisher is back")
 
 
+SRV = "_krcore._tcp.site.test"
+
+
+def _names(machine, priority):
+    """What the DNS says for the SRV name to lead to this MetaServer."""
+    return (f"--srv-host={SRV},{machine.name}.site.test,18600,{priority}"
+            f" --address=/{machine.name}.site.test/{machine.spec.address}")
+
+
 @limit(300)
 def test_servers_named_by_the_dns(cluster):
     setup(cluster, node=SHORT)
     node1, node2 = cluster.node("node1"), cluster.node("node2")
-    records = [f"--srv-host=_krcore._tcp.site.test,{machine.name}.site.test,18600,{prio}"
-               f" --address=/{machine.name}.site.test/{machine.spec.address}"
-               for prio, machine in ((20, cluster.node("meta1")), (10, cluster.node("meta2")))]
     with krcore.names(node1) as say:
-        say(*records)
-        krcore.write_config(node1, node={"metaservers": "srv:_krcore._tcp.site.test", **SHORT})
+        say(_names(cluster.node("meta1"), 20), _names(cluster.node("meta2"), 10))
+        krcore.write_config(node1, node={"metaservers": f"srv:{SRV}", **SHORT})
         publish(node1, SERVICES[0], "by-name", at=cluster.nodes("metaserver"))
         check(_names_found(node2, cluster.node("meta1"), node1.spec.address, SERVICES[:1]) == 1,
               "the record is not at meta1")
@@ -115,6 +121,22 @@ def test_servers_named_by_the_dns(cluster):
         rows = krcore.metactl(node1, "node show")
         order = [row["address"] for row in rows if row.get("priority") == 10]
         check(order and "meta2" in order[0], f"priorities of the DNS are not kept: {rows}")
+
+
+@limit(300)
+def test_a_srv_name_is_asked_again(cluster):
+    """The DNS names another MetaServer from now on: a program that has published goes on there
+    when the answer has expired, though the former one still serves."""
+    setup(cluster, node=SHORT)
+    meta1, meta2, node1 = (cluster.node(name) for name in ("meta1", "meta2", "node1"))
+    with krcore.names(node1) as say:
+        say(_names(meta1, 10))
+        krcore.write_config(node1, node={"metaservers": f"srv:{SRV}", **SHORT})
+        publish(node1, SERVICES[0], "moves", at=[meta1])
+        check(not krcore.has_record(meta2, SERVICES[0]), "meta2 has it without being named")
+        say(_names(meta2, 10))
+        wait_until(lambda: krcore.has_record(meta2, SERVICES[0]), 90,
+                   "the program goes on at the server that is named now")
 
 
 @limit(300)
