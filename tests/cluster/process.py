@@ -21,12 +21,15 @@ _maker = concurrent.futures.ThreadPoolExecutor(1, "process-maker")
 
 
 def _start_time(pid):
+    """None: it is gone. One that is killed is not while a thread of it is left, which keeps its
+    files open, though its first thread has ended already."""
     try:
         stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
     fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else fields[19]
+    state, threads = fields[0], int(fields[17])
+    return None if state in "ZX" and threads < 2 else fields[19]
 
 
 class Process:

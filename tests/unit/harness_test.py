@@ -24,6 +24,7 @@ TREE = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(TREE / "tests"))
 
 from cluster import document, host, kbuild, kunit, loop, module, packages, suite  # noqa: E402
+from cluster import process     # noqa: E402
 from cluster.kernel_log import OF_FAULTS, KernelLog     # noqa: E402
 
 # Warnings of krcore.ko that a test may well cause: the rest is trouble.
@@ -123,6 +124,25 @@ class Console(unittest.TestCase):
         self.assertGreaterEqual(len(alarms), 8)
         lines = [f"[ 7.7] krcore: {re.sub(r'%[a-z]+', '7', text)}" for text in alarms]
         self.assertEqual(self.problems("\n".join(lines) + "\n"), lines)
+
+
+class Processes(unittest.TestCase):
+    """Programs of ours on this machine."""
+    FIRST_THREAD_ENDS = ("import ctypes, threading, time; "
+                         "threading.Thread(target=time.sleep, args=(60,)).start(); "
+                         "ctypes.CDLL(None).pthread_exit(None)")
+
+    def test_one_whose_first_thread_has_ended_is_alive(self):
+        with tempfile.TemporaryDirectory() as folder:
+            started = process.Process.start([sys.executable, "-c", self.FIRST_THREAD_ENDS],
+                                            log=pathlib.Path(folder, "log"))
+            stat = pathlib.Path(f"/proc/{started.pid}/stat")
+            suite.wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "Z", 20,
+                             "its first thread has ended")
+            self.assertTrue(started.alive())
+            started.kill()
+            self.assertFalse(started.alive())
+            self.assertFalse(stat.exists())
 
 
 class FakeMachine:
