@@ -97,6 +97,32 @@ static void test_malformed(void **state)
 	assert_int_equal(fx->hub.stats.messages_in[0], 7);
 }
 
+/* A type that there is not, in each state: an ACK says so, and it is over. */
+static void test_a_type_that_nobody_knows(void **state)
+{
+	static const unsigned int types[] = { 0, KRP_MSG_TYPES, 255 };
+	struct fixture *fx = *state;
+	unsigned int i, at;
+	struct krp_renew m;
+
+	for (at = MS_STATE_HELLO; at <= MS_STATE_READY; at++) {
+		for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+			fx_session(fx);
+			if (at == MS_STATE_CHALLENGE)
+				say_hello(fx);
+			if (at == MS_STATE_READY)
+				attach(fx);
+			krp_msg_init(&m, KRP_MSG_RENEW, 0x12345 + i, 0, 0);
+			m.hdr.type = (__u8)types[i];
+			give(fx, &m);
+			assert_int_equal(fx->sent_nr, at - MS_STATE_HELLO + 1);
+			assert_answer(fx, KRP_MSG_ACK, 0x12345 + i, KRP_ST_MALFORMED);
+			assert_int_equal(fx->closed, 1);
+			assert_int_equal(fx->s.state, MS_STATE_CLOSING);
+		}
+	}
+}
+
 static void test_too_short_for_a_header(void **state)
 {
 	struct fixture *fx = *state;
@@ -644,6 +670,7 @@ int main(void)
 		CASE(test_nothing_is_answered_after_close),
 		CASE(test_messages_out_of_turn),
 		CASE(test_malformed),
+		CASE(test_a_type_that_nobody_knows),
 		CASE(test_too_short_for_a_header),
 		CASE(test_versions),
 		CASE(test_a_client_of_version_1),
