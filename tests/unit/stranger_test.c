@@ -117,6 +117,28 @@ static void test_who_is_refused_puts_nobody_out(void **state)
 	assert_int_equal(fx->closed, 1);
 }
 
+/*
+ * Queue pairs of strangers are bounded with those that are ending: then nobody is let in, nor put
+ * out for it, though all that still have to authenticate have had their time.
+ */
+static void test_those_that_end_count_as_strangers(void **state)
+{
+	struct stranger_fixture *fx = *state;
+
+	fx->srv.clock.real_ms = ms_mono_ns() / 1000000;
+	fx->srv.clock.ms = 1000000;
+	crowd(fx, 7, 1, 0);
+	fx->srv.hub.stats.sessions_pending = MS_PENDING_MAX;
+	fx->srv.conns.strangers_nr = MS_STRANGERS_MAX;
+	fx->srv.conns.nr = MS_STRANGERS_MAX;
+	assert_int_equal(judge(fx, 8), KRP_REJECT_STRANGERS);
+	assert_int_equal(fx->closed, 0);
+	fx->srv.conns.strangers_nr--;
+	fx->srv.conns.nr--;
+	assert_int_equal(judge(fx, 8), 0);
+	assert_int_equal(fx->closed, 1); /* it has made room */
+}
+
 /* A stranger that claims another's address does not keep its owner away. */
 static void test_an_address_is_no_limit_while_there_is_room(void **state)
 {
@@ -314,6 +336,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(test_who_is_refused_puts_nobody_out),
+		CASE(test_those_that_end_count_as_strangers),
 		CASE(test_an_address_is_no_limit_while_there_is_room),
 		CASE(test_clients_of_an_address),
 		CASE(test_a_claimed_address_is_not_where_a_client_counts),
