@@ -453,6 +453,63 @@ static void test_who_is_sent_away_is_heard_no_more(void **state)
 	assert_int_equal(fx.srv->conns.nr, 1); /* it has not answered to that yet, and counts */
 }
 
+/* A stranger or a client that is sent away, to which its last answer is still on its way. */
+static struct ms_conn *sent_away(bool was_ready)
+{
+	struct ms_conn *conn;
+
+	request(1);
+	conn = fx.srv->conns.first;
+	conn->sends_out = 1;
+	if (was_ready) {
+		conn->was_ready = true; /* as ms_conn_ready() does it */
+		TAILQ_REMOVE(&fx.srv->conns.strangers, conn, stranger);
+		fx.srv->conns.strangers_nr--;
+	}
+	ms_conn_leave(conn, "test");
+	assert_int_equal(conn->phase, MS_PHASE_FLUSH);
+	assert_false(turn()); /* what was sent has MS_FLUSH_MS to arrive */
+	return conn;
+}
+
+static void assert_hung_up(struct ms_conn *conn)
+{
+	assert_int_equal(conn->phase, MS_PHASE_FLUSH);
+	assert_true(turn());
+	assert_int_equal(conn->phase, MS_PHASE_LEAVE);
+	assert_int_equal(fx.disconnected, 1);
+	conn->sends_out = 0; /* its completion has come with an error */
+}
+
+/* Whoever never was a client takes its refusal and says nothing more, else it is hung up. */
+static void test_a_stranger_that_goes_on_talking(void **state)
+{
+	static const uint8_t junk[8];
+	struct ms_conn *conn = sent_away(false);
+
+	(void)state;
+	ms_conn_received(conn, junk, sizeof(junk));
+	assert_hung_up(conn);
+}
+
+/* A client may have as many requests under way as it has credits. */
+static void test_requests_under_way_when_a_client_is_sent_away(void **state)
+{
+	static const uint8_t junk[8];
+	struct ms_conn *conn = sent_away(true);
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < fx.srv->conf.credits; i++)
+		ms_conn_received(conn, junk, sizeof(junk));
+	assert_false(turn());
+	assert_int_equal(conn->phase, MS_PHASE_FLUSH);
+	ms_conn_received(conn, junk, sizeof(junk));
+	assert_hung_up(conn);
+	ms_conn_received(conn, junk, sizeof(junk)); /* too late to matter */
+	assert_int_equal(conn->strays, fx.srv->conf.credits + 1);
+}
+
 /* A client that is refused, for whatever reason, makes the server hold no device. */
 static void test_who_is_refused_opens_no_device(void **state)
 {
@@ -592,6 +649,8 @@ int main(void)
 		CASE(test_a_path_of_small_packets_is_refused),
 		CASE(test_strangers_count_where_they_send_from),
 		CASE(test_who_is_sent_away_is_heard_no_more),
+		CASE(test_a_stranger_that_goes_on_talking),
+		CASE(test_requests_under_way_when_a_client_is_sent_away),
 		CASE(test_who_is_refused_opens_no_device),
 		CASE(test_a_device_with_few_queue_pairs),
 		CASE(test_a_device_that_lost_receives_is_opened_anew),
