@@ -4,7 +4,8 @@
  * loop waits for many commands, and what has to wait for all gives signs of life. A path on
  * which half a message could be sent is refused. A connection counts where it sends from. What a
  * device cannot hold is said when it is opened. Completions that one iteration leaves are taken
- * in the next, though the device raises no event for them.
+ * in the next, though the device raises no event for them. Copied records wait for their owners
+ * until these can come.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -634,6 +635,39 @@ static void test_sends_that_are_left_are_taken_next(void **state)
 	fx.dev->send.nr = 0;
 }
 
+/* One tick of the leases, @ms after the one before, with all that is to be swept then. */
+static void tick(uint64_t ms)
+{
+	fx.srv->clock.ms += ms;
+	ev_feed_event(fx.loop, &fx.srv->chores.tick, EV_TIMER);
+	do
+		ev_run(fx.loop, EVRUN_NOWAIT);
+	while (ev_is_active(&fx.srv->chores.sweep_more));
+}
+
+/* Copied records stay as long as nobody could come for them, and have their lease from then on. */
+static void test_copied_records_wait_for_the_server_to_serve(void **state)
+{
+	static const struct krp_key key = { .gid = { 0xfd, [15] = 1 } };
+	struct krp_value value = { .generation = krp_cpu_to_le64(1), .kind = KRP_KIND_RAW };
+	struct ms_ledger *ledger = fx.srv->hub.ledger;
+	uint64_t lease_ms = fx.srv->conf.lease_ms;
+	unsigned int i;
+
+	(void)state;
+	assert_int_equal(ms_ledger_import(ledger, ms_now(fx.srv), &key, &value, (uint32_t)lease_ms),
+			 1);
+	for (i = 0; i < 6; i++) {
+		tick(lease_ms / 2);
+		assert_int_equal(ms_table_get(fx.srv->hub.table, &key, &value, NULL), 0);
+	}
+	fx.srv->serving.before = true;
+	tick(lease_ms / 2);
+	assert_int_equal(ms_table_get(fx.srv->hub.table, &key, &value, NULL), 0);
+	tick(lease_ms / 2 + 2 * fx.srv->conf.tick_ms);
+	assert_int_equal(ms_table_get(fx.srv->hub.table, &key, &value, NULL), -ENOENT);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -655,6 +689,7 @@ int main(void)
 		CASE(test_a_device_with_few_queue_pairs),
 		CASE(test_a_device_that_lost_receives_is_opened_anew),
 		CASE(test_sends_that_are_left_are_taken_next),
+		CASE(test_copied_records_wait_for_the_server_to_serve),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
