@@ -3,7 +3,7 @@
  * What readers can reach of a MetaServer: each registration that a remote key is given out for
  * begins at a page, is the table's own memory, grants READ and nothing else, and holds zeros
  * where the table names nothing, also as the table grows. A device that cannot register a
- * piece leaves nothing of it behind.
+ * piece leaves nothing of it behind; one of several that fails for good is given up.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -26,16 +26,21 @@ static struct {
 	struct ev_loop *loop;
 	struct ms_server *srv;
 	struct ms_device *dev;
+	struct ibv_pd *faulty; /* registrations in it fail with EIO; NULL: of no device */
 	struct ibv_mr mr[REGIONS_MAX];
 	bool used[REGIONS_MAX];
 	unsigned int nr, most;
 	unsigned int fail_at; /* this registration fails; 0: none does */
 } fx;
 
-static struct ibv_mr *reg(void *addr, size_t bytes, unsigned int access)
+static struct ibv_mr *reg(const struct ibv_pd *pd, void *addr, size_t bytes, unsigned int access)
 {
 	unsigned int i = 0;
 
+	if (fx.faulty && pd == fx.faulty) {
+		errno = EIO;
+		return NULL;
+	}
 	if (fx.fail_at && !--fx.fail_at) {
 		errno = ENOMEM;
 		return NULL;
@@ -51,16 +56,14 @@ static struct ibv_mr *reg(void *addr, size_t bytes, unsigned int access)
 
 struct ibv_mr *__wrap_ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t bytes, int access)
 {
-	(void)pd;
-	return reg(addr, bytes, (unsigned int)access);
+	return reg(pd, addr, bytes, (unsigned int)access);
 }
 
 struct ibv_mr *__wrap_ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t bytes, uint64_t iova,
 				       unsigned int access)
 {
-	(void)pd;
 	assert_int_equal(iova, (uintptr_t)addr);
-	return reg(addr, bytes, access);
+	return reg(pd, addr, bytes, access);
 }
 
 int __wrap_ibv_dereg_mr(struct ibv_mr *mr)
@@ -203,6 +206,48 @@ static void test_a_piece_that_cannot_be_registered(void **state)
 	assert_false(fx.dev->broken);
 }
 
+/* The table grows without a device that fails, but not without the last one that works. */
+static void test_a_device_that_is_broken(void **state)
+{
+	struct ibv_pd pd[2];
+	struct ms_device *second = calloc(1, sizeof(*second));
+	unsigned int nr = 0, held;
+	uint64_t bytes;
+
+	(void)state;
+	assert_non_null(second);
+	second->srv = fx.srv;
+	fx.dev->pd = &pd[0];
+	second->pd = &pd[1];
+	assert_int_equal(ms_memory_open(fx.dev), 0);
+	assert_int_equal(ms_memory_open(second), 0);
+	fx.srv->devices = fx.dev;
+	fx.dev->next = second;
+	fx.faulty = second->pd;
+	bytes = second->memory.bytes;
+	while (nr < RECORDS / 4)
+		assert_true(put(nr++) >= 0);
+	assert_true(second->broken);
+	assert_false(fx.dev->broken);
+	assert_int_equal(second->memory.bytes, bytes);
+	assert_true(fx.dev->memory.bytes > bytes);
+
+	fx.faulty = fx.dev->pd;
+	bytes = fx.dev->memory.bytes;
+	held = fx.nr;
+	while (put(nr) >= 0)
+		assert_true(++nr < RECORDS);
+	assert_int_equal(put(nr), -EIO);
+	assert_false(fx.dev->broken);
+	assert_int_equal(fx.dev->memory.bytes, bytes);
+	assert_int_equal(fx.nr, held);
+	fx.faulty = NULL;
+	assert_true(put(nr) >= 0);
+	assert_true(second->broken);
+	ms_memory_close(second);
+	free(second);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -210,6 +255,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(test_a_piece_that_cannot_be_registered, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(test_a_device_that_is_broken, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
