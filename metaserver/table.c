@@ -97,10 +97,9 @@ static __u32 ms_page_of_hash(const struct ms_table *t, __u64 hash)
 
 /*
  * Readers may sample the bytes in any order while they are stored; whole
- * 64-bit stores and the sum are all that is promised. The fence orders the
- * bucket before whatever follows: another bucket, a directory entry, an ack.
+ * 64-bit stores and the sum are all that is promised.
  */
-static void ms_store(void *to, const void *from, size_t bytes)
+static void ms_store_words(void *to, const void *from, size_t bytes)
 {
 	const __u64 *src = from;
 	__u64 *dst = to;
@@ -108,7 +107,21 @@ static void ms_store(void *to, const void *from, size_t bytes)
 
 	for (i = 0; i < bytes / sizeof(*dst); i++)
 		__atomic_store_n(&dst[i], src[i], __ATOMIC_RELAXED);
+}
+
+/*
+ * Order what was stored before whatever follows: another bucket, a directory
+ * entry, an ack.
+ */
+static void ms_store_fence(void)
+{
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static void ms_store(void *to, const void *from, size_t bytes)
+{
+	ms_store_words(to, from, bytes);
+	ms_store_fence();
 }
 
 static void ms_bucket_write(struct ms_table *t, __u32 page, unsigned int index,
@@ -352,7 +365,12 @@ static void ms_leaf_publish(struct krp_dir_entry *entries, unsigned int depth,
 		ms_dir_store(&entries[from + i], &e);
 }
 
-/* Make a grown directory the current one, and only then mark the old one as moved. */
+/*
+ * Make a grown directory the current one, and only then mark the old one as moved. Its entries
+ * need no order among themselves, so one fence behind all of them does: each is one word, of
+ * which a reader finds what it was or KRP_DIR_MOVED, and what it was is a hint like any other.
+ * The fence is for what comes next, the old pages that are given up and the ack.
+ */
 static void ms_dir_switch(struct ms_table *t, struct ms_plan *plan)
 {
 	struct ms_dir old = t->dir;
@@ -366,7 +384,8 @@ static void ms_dir_switch(struct ms_table *t, struct ms_plan *plan)
 	t->ops->root_changed(t->arg);
 	memset(&moved, 0xff, sizeof(moved)); /* KRP_DIR_MOVED */
 	for (i = 0; i < entries; i++)
-		ms_dir_store(&old.entries[i], &moved);
+		ms_store_words(&old.entries[i], &moved, sizeof(moved));
+	ms_store_fence();
 	t->old_dirs[t->old_dirs_nr++] = old;
 }
 
