@@ -423,6 +423,12 @@ int ms_device_get(struct ms_server *srv, struct rdma_cm_id *id, struct ms_device
 	return ms_device_open(srv, id, ret_dev);
 }
 
+/*
+ * All connections of the device end here, in one piece, and not by the steps of ms_conn_check():
+ * librdmacm keeps its context, and the kernel may keep the device, until the last object on it is
+ * gone, and nothing of it may be used behind this. The loop stands still while the NIC destroys
+ * one queue pair after the other; ms_server_busy() tells that it lives.
+ */
 void ms_device_remove(struct ms_device *dev, const char *why)
 {
 	struct ms_server *srv = dev->srv;
