@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """The cluster's harness, as far as it needs no guest: what of a kernel log is trouble, which
-tests a run has, that a test which skips is looked at all the same, what ./run loop writes, and
-which commands a document has.
+tests a run has, that a test which skips is looked at all the same, what ./run loop writes,
+which commands a document has, and how many requests the stress forgives.
 
 Usage: harness_test.py SOURCE-TREE
 """
@@ -24,7 +24,7 @@ TREE = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(TREE / "tests"))
 
 from cluster import document, host, kbuild, kunit, loop, module, packages, suite  # noqa: E402
-from cluster import process     # noqa: E402
+from cluster import process, test_stress             # noqa: E402
 from cluster.kernel_log import OF_FAULTS, KernelLog     # noqa: E402
 
 # Warnings of krcore.ko that a test may well cause: the rest is trouble.
@@ -490,6 +490,31 @@ class Loop(unittest.TestCase):
                 loop.push_module(self.cluster, notes)
                 notes.save()
         self.assertEqual(len(built), 2)
+
+
+class Doubt(unittest.TestCase):
+    """How many requests of the stress may be in doubt by what the module counts of its pools."""
+
+    SHARED = 10
+
+    def judge(self, doubted, *pools):
+        """Pools are (depth, refused READs, leases that were over)."""
+        rows = [{"depth": depth, "refused_reads": refused, "expired": expired}
+                for depth, refused, expired in pools]
+        test_stress._doubt_has_cause({"doubted": doubted}, rows, self.SHARED)
+
+    def test_each_reset_forgives_so_many_and_no_more(self):
+        # both kinds of reset count, of all pools, each with the depth of the deepest
+        for most, pools in ((74, [(64, 1, 0)]), (74, [(64, 0, 1)]), (148, [(64, 1, 1)]),
+                            (222, [(32, 2, 0), (64, 0, 1)])):
+            self.judge(most, *pools)
+            with self.assertRaises(AssertionError):
+                self.judge(most + 1, *pools)
+
+    def test_without_a_reset_nothing_may_be_in_doubt(self):
+        self.judge(0, (64, 0, 0), (32, 0, 0))
+        with self.assertRaises(AssertionError):
+            self.judge(1, (64, 0, 0), (32, 0, 0))
 
 
 class Places(unittest.TestCase):
