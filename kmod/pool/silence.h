@@ -26,6 +26,13 @@
  * longer, on a bounded list. A target dropped from the table is unknown, and an unknown target
  * is asked apart.
  *
+ * It does not belong to a GID alone, because that may name several targets. A node that restarted
+ * is another one, which owes nothing for what its predecessor did not answer; a record published
+ * wrongly must not silence the right one; and what one of our ports does not reach, another may.
+ * A dead node is found silent once, however many services it has: their records have the value of
+ * its port. With several ports it is a target for each of them, and for each port of ours that
+ * asks it, and each of these has to be found silent.
+ *
  * Locking: krc_silence_lock (bottom halves off) for the table and the users;
  * krc_standing.lock for changes of one target; state, answered, barred and retry_at may be read
  * without.
