@@ -16,8 +16,8 @@
  *			node does not know the peer
  *	fresh_process	a new process that does first_byte
  *	once		what such a process does
- *	rate		connections a second by some threads at once
- * What connections share is made before, and taking one down is not counted.
+ *	rate		connections a second by some threads at once, each closed before the next
+ * What connections share is made before. Taking one down is counted in rate alone.
  */
 #include <inttypes.h>
 #include <pthread.h>
