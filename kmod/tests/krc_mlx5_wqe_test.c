@@ -239,6 +239,42 @@ static void krc_test_no_way_to_a_record(struct kunit *test)
 	}
 }
 
+/* The MTU that counts is that of the port's own initiators: one refuses what another takes. */
+static void krc_test_each_port_has_its_mtu(struct kunit *test)
+{
+	static const struct {
+		u8 first, second; /* MTU of ports 1 and 2 */
+		u32 taken; /* the port that goes on to the LID, which is missing */
+	} cases[] = { { 3, 5, 1 }, { 5, 3, 2 } };
+	struct krc_hw *hw = kunit_kzalloc(test, sizeof(*hw), GFP_KERNEL);
+	struct ib_device *ibdev = kunit_kzalloc(test, sizeof(*ibdev), GFP_KERNEL);
+	const struct krp_value value = {
+		.generation = cpu_to_le64(1),
+		.kind = KRP_KIND_DCT,
+		.dct = { .dctn = cpu_to_le32(0x123), .max_rd_atomic = 16, .mtu = 4, .port = 1 },
+	};
+	struct krc_hw_address address;
+	union ib_gid gid = {};
+	u32 i, port;
+
+	KUNIT_ASSERT_NOT_NULL(test, hw);
+	KUNIT_ASSERT_NOT_NULL(test, ibdev);
+	ibdev->phys_port_cnt = 2;
+	hw->ibdev = ibdev;
+	hw->log_rd_atomic = 4;
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		hw->ports[1].mtu = cases[i].first;
+		hw->ports[2].mtu = cases[i].second;
+		for (port = 1; port <= 2; port++) {
+			bool taken = port == cases[i].taken;
+
+			KUNIT_EXPECT_EQ_MSG(test,
+					    krc_mlx5_address(hw, port, 0, &gid, &value, &address),
+					    taken ? -EINVAL : -ENETUNREACH, "port %u", port);
+		}
+	}
+}
+
 /* Of requests that are posted together those before the first bad one are appended, in order. */
 static void krc_test_requests_are_posted_together(struct kunit *test)
 {
@@ -355,6 +391,7 @@ static struct kunit_case krc_mlx5_wqe_cases[] = {
 	KUNIT_CASE(krc_test_the_path_has_the_ports_settings),
 	KUNIT_CASE(krc_test_a_partition_that_moves),
 	KUNIT_CASE(krc_test_no_way_to_a_record),
+	KUNIT_CASE(krc_test_each_port_has_its_mtu),
 	{}
 };
 
