@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * KUnit: tasks that look up over a session with a MetaServer: who gets a READ slot that many wait
- * for (meta/read.c, meta/table.c), who is blamed for what, what a connection of before may still do, and what a
- * miss is worth whose server settles (meta/meta.c). NIC and server are those of
- * krc_session_test.h.
+ * for (meta/read.c, meta/table.c), who is blamed for what, what a connection of before may still
+ * do, what a miss is worth whose server settles, and which READ is followed by a question
+ * (meta/meta.c). NIC and server are those of krc_session_test.h.
  * Linked into krcore.ko.
  */
 #include <linux/kthread.h>
@@ -26,6 +26,7 @@
  * @timeout_ms: how long it waits.
  * @err: what came of it, once @ended.
  * @ended: its place among those that have ended, from 1; 0: it has not.
+ * @value: the record's value, if there is one.
  * @miss: what a miss is worth.
  */
 struct krc_test_reader {
@@ -35,6 +36,7 @@ struct krc_test_reader {
 	u32 timeout_ms;
 	int err;
 	u32 ended;
+	struct krp_value value;
 	enum krc_miss miss;
 };
 
@@ -63,16 +65,16 @@ static int krc_test_reads(void *arg)
 	return 0;
 }
 
+static const struct krp_key krc_test_key = { .gid = { 0xfe, 0x80 }, .service = cpu_to_le16(1) };
+
 static int krc_test_asks(void *arg)
 {
 	struct krc_test_reader *reader = arg;
-	struct krp_key key = { .gid = { 0xfe, 0x80 }, .service = cpu_to_le16(1) };
-	struct krp_value value;
 
 	allow_signal(SIGKILL);
-	krc_test_reader_end(reader,
-			    krc_meta_lookup(&reader->l->meta, reader->payer, &key,
-					    reader->timeout_ms, &value, NULL, &reader->miss));
+	krc_test_reader_end(reader, krc_meta_lookup(&reader->l->meta, reader->payer, &krc_test_key,
+						    reader->timeout_ms, &reader->value, NULL,
+						    &reader->miss));
 	return 0;
 }
 
@@ -521,14 +523,16 @@ static void krc_test_an_end_waits_for_no_task(struct kunit *test)
 
 /* ---- misses */
 
-/* The server has no such record. */
-static void krc_test_not_found(struct krc_test_link *l)
+/* The server's answer to the oldest question: @value; NULL: there is no such record. */
+static void krc_test_answers(struct krc_test_link *l, const struct krp_value *value)
 {
 	const struct krp_msg_hdr *hdr = (const struct krp_msg_hdr *)l->posts[0].msg;
 	u64 msg[KRP_MSG_BYTES_MAX / sizeof(u64)];
 
-	krp_msg_init(msg, KRP_MSG_VALUE, le32_to_cpu(hdr->xid), KRP_ST_NOT_FOUND,
-		     l->s.krp.incarnation);
+	krp_msg_init(msg, KRP_MSG_VALUE, le32_to_cpu(hdr->xid),
+		     value ? KRP_ST_OK : KRP_ST_NOT_FOUND, l->s.krp.incarnation);
+	if (value)
+		((struct krp_value_msg *)msg)->value = *value;
 	krc_meta_message(l->conn, msg, sizeof(struct krp_value_msg));
 }
 
@@ -546,7 +550,7 @@ static enum krc_miss krc_test_missed(struct kunit *test, u64 before, u64 after, 
 	l->s.krp.settle_ns = after;
 	l->s.krp.still = false;
 	spin_unlock_bh(&l->meta.lock);
-	krc_test_not_found(l);
+	krc_test_answers(l, NULL);
 	krc_test_wait(test, READ_ONCE(reader.ended));
 	kthread_stop(reader.thread);
 	KUNIT_EXPECT_EQ(test, reader.err, -ENOENT);
@@ -563,6 +567,65 @@ static void krc_test_a_miss_of_who_settled(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_test_missed(test, KRP_FOREVER_NS, 1, false), KRC_MISS_WEAK);
 	KUNIT_EXPECT_EQ(test, krc_test_missed(test, 1, KRP_FOREVER_NS, false), KRC_MISS_WEAK);
 	KUNIT_EXPECT_EQ(test, krc_test_missed(test, 0, 0, true), KRC_MISS_WEAK);
+}
+
+/* ---- records kept aside */
+
+/* The bucket of krc_test_key in the table of krc_test_map(): empty, and crowded. */
+static void krc_test_crowded_bucket(struct krp_bucket *b)
+{
+	memset(b, 0, sizeof(*b));
+	b->index = krp_bucket_index(krp_key_hash(&krc_test_key, 0), 0);
+	b->state = KRP_STATE_LIVE;
+	b->flags = KRP_BUCKET_CROWDED;
+	b->sum = cpu_to_le64(krp_bucket_sum(b, 0, 0, b->index));
+}
+
+/*
+ * A READ brings a crowded bucket without the record: the server is asked by message, and answers
+ * with @value. Return: what came of it.
+ */
+static int krc_test_asked_aside(struct kunit *test, const struct krp_value *value,
+				struct krc_test_reader *reader)
+{
+	struct krc_test_link *l = krc_link_ready(test);
+	const struct krp_lookup_msg *question = (const struct krp_lookup_msg *)l->posts[0].msg;
+
+	krc_test_map(test, l);
+	krc_test_crowded_bucket(l->conn->slots.at[0].data);
+	reader->timeout_ms = KRC_TEST_LONG_MS;
+	krc_test_reader_begin(test, l, reader, krc_test_asks);
+	krc_test_wait(test, READ_ONCE(l->read));
+	KUNIT_EXPECT_EQ(test, l->posts_nr, 0U); /* the READ comes first */
+	krc_test_read_done(l);
+	krc_test_wait(test, READ_ONCE(l->posts_nr) == 1);
+	KUNIT_EXPECT_EQ(test, question->hdr.type, KRP_MSG_LOOKUP);
+	KUNIT_EXPECT_EQ(test, memcmp(&question->key, &krc_test_key, sizeof(krc_test_key)), 0);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(reader->ended), 0U); /* the READ alone proves nothing */
+	krc_test_answers(l, value);
+	krc_test_wait(test, READ_ONCE(reader->ended));
+	kthread_stop(reader->thread);
+	KUNIT_EXPECT_NULL(test, l->read); /* the root is not READ for this miss */
+	KUNIT_EXPECT_EQ(test, l->s.reads, 1ULL);
+	KUNIT_EXPECT_EQ(test, l->s.misses, value ? 0ULL : 1ULL);
+	KUNIT_EXPECT_EQ(test, l->s.krp.failure.blame, 0U);
+	krc_link_complete(l, 0);
+	krc_link_free(l);
+	return reader->err;
+}
+
+/* What the message says is the look-up's answer, hit and miss. */
+static void krc_test_a_crowded_bucket(struct kunit *test)
+{
+	struct krp_value value = {
+		.generation = cpu_to_le64(7), .kind = KRP_KIND_RAW, .len = 1, .raw = { 0x55 }
+	};
+	struct krc_test_reader hit = {}, miss = {};
+
+	KUNIT_EXPECT_EQ(test, krc_test_asked_aside(test, &value, &hit), 0);
+	KUNIT_EXPECT_EQ(test, memcmp(&hit.value, &value, sizeof(value)), 0);
+	KUNIT_EXPECT_EQ(test, krc_test_asked_aside(test, NULL, &miss), -ENOENT);
+	KUNIT_EXPECT_EQ(test, miss.miss, KRC_MISS_PROVED);
 }
 
 /* ---- questions */
@@ -603,7 +666,7 @@ static void krc_test_questions_are_shared_by_payers(struct kunit *test)
 
 	for (i = 1; i <= ARRAY_SIZE(reader); i++) {
 		KUNIT_ASSERT_EQ(test, l->posts_nr, 1U);
-		krc_test_not_found(l);
+		krc_test_answers(l, NULL);
 		krc_test_wait(test, atomic_read(&krc_test_ended) == i);
 		krc_link_take(l, msg);
 	}
@@ -663,6 +726,7 @@ static struct kunit_case krc_lookups_cases[] = {
 	KUNIT_CASE(krc_test_a_fault_of_before),
 	KUNIT_CASE(krc_test_an_end_waits_for_no_task),
 	KUNIT_CASE(krc_test_a_miss_of_who_settled),
+	KUNIT_CASE(krc_test_a_crowded_bucket),
 	KUNIT_CASE(krc_test_questions_are_shared_by_payers),
 	KUNIT_CASE(krc_test_questions_that_end),
 	{}
