@@ -275,7 +275,8 @@ void ms_device_beat(struct ms_server *srv)
 	struct ms_device *dev;
 
 	for (dev = srv->devices; dev; dev = dev->next)
-		ms_memory_write_root(dev);
+		if (!dev->broken) /* its root would name a directory that it has no key of */
+			ms_memory_write_root(dev);
 }
 
 const struct ms_table_ops ms_device_table_ops = {

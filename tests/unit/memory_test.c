@@ -212,6 +212,7 @@ static void test_a_device_that_is_broken(void **state)
 	struct ibv_pd pd[2];
 	struct ms_device *second = calloc(1, sizeof(*second));
 	unsigned int nr = 0, held;
+	struct krp_root root;
 	uint64_t bytes;
 
 	(void)state;
@@ -231,6 +232,9 @@ static void test_a_device_that_is_broken(void **state)
 	assert_false(fx.dev->broken);
 	assert_int_equal(second->memory.bytes, bytes);
 	assert_true(fx.dev->memory.bytes > bytes);
+	memcpy(&root, second->memory.root, sizeof(root)); /* of a table that it still has */
+	ms_device_beat(fx.srv);
+	assert_memory_equal(&root, second->memory.root, sizeof(root));
 
 	fx.faulty = fx.dev->pd;
 	bytes = fx.dev->memory.bytes;
