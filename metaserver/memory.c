@@ -247,15 +247,25 @@ err_undo:
 	return err;
 }
 
+void ms_device_beat(struct ms_server *srv)
+{
+	struct ms_device *dev;
+
+	/*
+	 * The root of a broken device would name a directory that it has no key of; its readers
+	 * detect that their copy is old.
+	 */
+	for (dev = srv->devices; dev; dev = dev->next)
+		if (!dev->broken)
+			ms_memory_write_root(dev);
+}
+
 static void ms_all_root_changed(void *arg)
 {
 	struct ms_server *srv = arg;
-	struct ms_device *dev;
 
 	srv->epoch++;
-	for (dev = srv->devices; dev; dev = dev->next)
-		if (!dev->broken) /* its readers detect that their copy is old */
-			ms_memory_write_root(dev);
+	ms_device_beat(srv);
 }
 
 static void ms_all_crowded(void *arg, const struct krp_key *key)
@@ -268,15 +278,6 @@ static void ms_all_crowded(void *arg, const struct krp_key *key)
 		      "alike, which hardly happens unless somebody has chosen them; it is "
 		      "looked up by message",
 		      kru_gid_format(key->gid, gid), krp_le16_to_cpu(key->service));
-}
-
-void ms_device_beat(struct ms_server *srv)
-{
-	struct ms_device *dev;
-
-	for (dev = srv->devices; dev; dev = dev->next)
-		if (!dev->broken) /* its root would name a directory that it has no key of */
-			ms_memory_write_root(dev);
 }
 
 const struct ms_table_ops ms_device_table_ops = {
