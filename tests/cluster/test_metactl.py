@@ -6,7 +6,7 @@ import json
 import pathlib
 import tempfile
 
-from . import host, krcore
+from . import document, host, krcore, nodes
 from .suite import check, limit, wait_until
 
 SERVICE = 300
@@ -266,6 +266,57 @@ def test_a_drained_server_sends_its_clients_to_the_other(cluster):
         node1.run("pkill -TERM -x krcore-metactl")
         done = process.wait(30)
     check(done.status == 0, repr(done))
+
+
+LOOKED, LOOKED_ENOUGH = "/run/krcore-looked", "/run/krcore-looked-enough"
+LOOKING = f"""looked=0; missed=0
+while [ ! -e {LOOKED_ENOUGH} ]; do
+    {TOOL} -t 60 resolve %s service {SERVICE} >/dev/null || missed=$((missed + 1))
+    looked=$((looked + 1)); echo $looked >{LOOKED}.new; mv {LOOKED}.new {LOOKED}
+done
+echo looked=$looked missed=$missed"""
+
+
+def _typed(machine, step):
+    """A line of the document; tables are compared until they are the same."""
+    words = f"{machine.name}: {step.command}"
+    print(f"    {words}", flush=True)
+    if step.command.endswith("table diff"):
+        wait_until(lambda: not machine.run(step.command, check=False).status, 60, words, pause=1)
+    else:
+        machine.run(step.command, timeout=150)
+
+
+def _looked(machine):
+    """How many look-ups have ended."""
+    return int(machine.run(f"cat {LOOKED}").out)
+
+
+@limit(900)
+def test_a_rolling_restart(cluster):
+    """One server after the other, by the lines of docs/operation.md: each look-up, of a client that
+    was never attached before, finds what is published; after each line one begins and ends."""
+    _, node1, node2 = _start(cluster)
+    gid = node1.spec.address
+    text = (host.CHECKOUT / "docs/operation.md").read_text()
+    steps = [step for step in document.steps(text, "## A rolling restart, and an upgrade",
+                                             ("node", "server"))
+             if not step.command.startswith("apt-get ")]    # there is no newer one
+    node2.run(f"rm -f {LOOKED_ENOUGH}; echo 0 >{LOOKED}")
+    with node1.background(f"exec {TOOL} --keep record publish {gid} service {SERVICE} raw hello",
+                          limit=600):
+        wait_until(lambda: _found(node2, gid), 30, "the record is there")
+        with node2.background(LOOKING % gid, limit=900) as looking:
+            for server in cluster.nodes("metaserver"):
+                for step in steps:
+                    _typed(server if step.where == "server" else node1, step)
+                    before = _looked(node2)     # the next to end may have begun before
+                    wait_until(lambda n=before: _looked(node2) >= n + 2, 150, "look-ups end")
+            node2.run(f"touch {LOOKED_ENOUGH}")
+            done = looking.wait(90)
+    seen = nodes.pairs(done.out.strip().splitlines()[-1])
+    print(f"    {seen}", flush=True)
+    check(not seen["missed"], f"{done!r}")
 
 
 def _doctor(machine, prefix="", words=""):

@@ -69,6 +69,24 @@ def test_node_goes_down_beside_a_program_whose_memory_nobody_brings(cluster):
             node1.run("pkill -KILL -x krc_ioctl")
 
 
+@limit(300)
+def test_a_context_outlives_its_port(cluster):
+    """Its calls say that the port is gone, also when the node is up again."""
+    pipe, out = "/run/krc-outlive.in", "/run/krc-outlive.out"
+    with up(cluster) as (node1, node2), serve(node2) as peer:
+        node1.run(f"rm -f {pipe}; mkfifo -m 666 {pipe}")
+        words = f"{AS_USER} {program(node1)} {peer} outlive <>{pipe}"
+        with writing(node1, words, out, 250) as process:
+            wait_until(lambda: node1.run(f"cat {out}").out == "open\n", 60, "it is there")
+            node1.run("krcore-metactl node down", timeout=60)
+            node_up(node1)
+            krcore.wait_ready(node1)
+            node1.run(f"echo >{pipe}")
+            status = process.wait(60).status
+        result = node1.run(f"cat {out}; exit {status}", check=False)
+        tap(result, 13)
+
+
 # -- use -------------------------------------------------------------------------
 
 

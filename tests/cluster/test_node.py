@@ -11,6 +11,8 @@ from .suite import check, limit, needs, wait_until
 
 TOOL = "krcore-metactl"
 PACKAGE = "/run/krcore-node.deb"
+HIDDEN_KEY = f"{krcore.KEY_FILE}.away"
+HIDDEN_KEY_BACK = f"[ ! -e {HIDDEN_KEY} ] || mv {HIDDEN_KEY} {krcore.KEY_FILE}"
 
 
 def _node(cluster, *, lanes=False):
@@ -240,7 +242,11 @@ def test_bad_configurations_change_nothing(cluster):
         node.push(good, CONFIG)
         node.run(f"chmod 644 {krcore.KEY_FILE}")
         _refused(node, "node up", krcore.KEY_FILE, "others")
-        node.run(f"chmod 640 {krcore.KEY_FILE}")
+        node.run(f"chmod 640 {krcore.KEY_FILE}; mv {krcore.KEY_FILE} {HIDDEN_KEY}")
+        node.push(b"[node]\nmetaservers = meta1\nrequire_auth = yes\n", CONFIG)
+        _refused(node, "node up", krcore.KEY_FILE, "require_auth is yes")
+        node.run(HIDDEN_KEY_BACK)
+        node.push(good, CONFIG)
         _refused(node, "-S meta1,,/ node up", "metaservers")
         after = node_rows(node, "node"), node_rows(node, "node_port")
         check(after == before, f"{before} became {after}")
@@ -248,6 +254,7 @@ def test_bad_configurations_change_nothing(cluster):
         done = node.run(f"{TOOL} -S meta1,no-such-host.invalid node up", timeout=60)
         check("no-such-host.invalid" in done.err, f"{done!r}")
     finally:
+        node.run(HIDDEN_KEY_BACK)
         node.push(good, CONFIG)
         krcore.node_gone(node)
 

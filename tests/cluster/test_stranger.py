@@ -6,12 +6,13 @@ import contextlib
 import re
 import time
 
-from . import krcore, programs
+from . import krcore, nodes, programs
 from .krcore import journal, lookup, metactl, publish, setup
 from .probe import Probe
 from .suite import check, limit, needs, wait_until
 
 STRANGER = "test-stranger"
+SERVICE = 500
 
 
 def _said(machine, unit, word):
@@ -75,6 +76,72 @@ def test_receives_are_never_lost(cluster):
     check(last == DEPTH, f"{DEPTH - last} buffers of {DEPTH} were lost")
     (stats,) = metactl(server, "stats")
     check(stats["receives_posted"] == DEPTH, f"{stats}")
+
+
+KEPT_LEASE_MS = 20000   # for so long, and longer, they come
+FLOOD_END = "/run/krc-flood.end"
+FLOODS = 2              # beside each other: one sends while another connects
+HEARD = 20              # messages of a crowd that find a buffer, before the next one comes
+FLOOD = f"""ulimit -l unlimited; crowds=0; delivered=0; out=/run/krc-flood.%d
+while [ ! -e {FLOOD_END} ]; do
+    : >$out; stranger %s {CROWD} 6 {HEARD} >$out & p=$!
+    until grep -q ^ready $out || ! kill -0 $p; do sleep 0.1; done
+    kill -USR1 $p
+    until grep -q ^delivered $out || ! kill -0 $p; do sleep 0.1; done
+    kill -KILL $p; wait $p
+    some=$(sed -n 's/^delivered //p' $out)
+    delivered=$((delivered + ${{some:-0}})); crowds=$((crowds + 1))
+done 2>/dev/null
+echo crowds=$crowds delivered=$delivered"""
+NEWCOMERS = 6           # that are let in meanwhile, at least
+
+
+@contextlib.contextmanager
+def _flood(node, server):
+    """Crowds of strangers come without end."""
+    node.run(f"rm -f {FLOOD_END}")
+    with contextlib.ExitStack() as stack:
+        floods = [stack.enter_context(node.background(FLOOD % (i, server.spec.address), limit=400))
+                  for i in range(FLOODS)]
+        wait_until(lambda: len(metactl(server, "session list")) > CROWD // 2, 90, "they are there")
+        yield
+        node.run(f"touch {FLOOD_END}")
+        for flood in floods:
+            seen = nodes.pairs(flood.wait(90).out.strip().splitlines()[-1])
+            print(f"    {seen}", flush=True)
+            check(seen["crowds"] and seen["delivered"], "no stranger was heard")
+
+
+def _only_session(server):
+    """The only one that is listed."""
+    sessions = metactl(server, "session list")
+    return sessions[0] if len(sessions) == 1 else None
+
+
+@limit(600)
+def test_a_flood_of_strangers_holds_up_no_client(cluster):
+    """Strangers by the hundred connect and send what is not theirs to send, one crowd after the
+    other: a client that is attached stays so and renews its lease, and new ones are let in."""
+    cluster.each(krcore.node_gone)      # whose modules would be sessions, too
+    setup(cluster, key=krcore.new_key(), metaserver={"srq_depth": DEPTH},
+          node={"lease_ms": KEPT_LEASE_MS})
+    server, node1, node2 = (cluster.node(name) for name in ("meta1", "node1", "node2"))
+    programs.install(node1, "tests/cluster/bin/stranger")
+    unit = publish(node2, SERVICE, "kept", at=[server])
+    before = wait_until(lambda: _only_session(server), 60, "it is attached alone")
+    began, newcomers = time.monotonic(), 0
+    with _flood(node1, server):
+        while newcomers < NEWCOMERS or time.monotonic() - began < 1.5 * KEPT_LEASE_MS / 1000:
+            done = node2.run(f"krcore-metactl -t 30 -S {server.spec.address} resolve "
+                             f"{node2.spec.address} service {SERVICE}", timeout=60, check=False)
+            check(done.status == 0, f"newcomer {newcomers}: {done!r}")
+            newcomers += 1
+    after = wait_until(lambda: _only_session(server), 90, "the strangers are gone")
+    (stats,) = metactl(server, "stats")
+    print(f"    {newcomers} newcomers", flush=True)
+    check(after["id"] == before["id"], f"{before} became {after}")
+    check(not stats["expired_records_total"], f"{stats}")
+    node2.run(f"systemctl stop {unit}", timeout=60)
 
 
 LOST = 200
@@ -285,7 +352,6 @@ def test_a_miss_is_true(cluster):
 
 # -- who is who: tests/cluster/bin/hostile says what came of it in TAP -----------------
 
-SERVICE = 500
 LEASE_MS = 12000            # a guest may stand still for a while
 HOSTILE_OUT = "/run/krc-hostile.out"
 OWN_PORT = 18601   # where the hostile program listens

@@ -180,6 +180,7 @@ void life(const struct dev_peer *peer); /* life.c */
 void records(const struct dev_peer *peer); /* records.c */
 void share(const struct dev_peer *peer); /* share.c */
 int paged(const struct dev_peer *peer); /* paged.c */
+int outlive(const struct dev_peer *peer, unsigned int number); /* outlive.c */
 int once_consume(unsigned int seconds); /* once.c */
 int late_serve(const char *pipe_name); /* late.c */
 int late_read(const struct dev_peer *peer, unsigned int seconds);

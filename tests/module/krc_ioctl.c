@@ -37,6 +37,7 @@
  *   krc_ioctl PEER hostile SECONDS		bad references as fast as they are refused
  *   krc_ioctl PEER silent SECONDS		connect to a peer that does not answer, ask, again
  *   krc_ioctl PEER reconnect SECONDS	go to another peer whenever this one is silent
+ *   krc_ioctl PEER outlive		a context whose port goes and comes back; see outlive.c
  *   krc_ioctl PEER paged			post requests that are on a page nobody brings
  *   krc_ioctl PEER produce SECONDS		hand buffers over, each once; last a line of counts
  *   krc_ioctl PEER late SECONDS		WRITE to what `lend` lends; last a line of counts
@@ -546,6 +547,7 @@ static const struct {
 	{ .word = "loop", .run = run_loop },
 	{ .word = "hostile", .run = run_hostile },
 	{ .word = "silent", .run = run_silent },
+	{ .word = "outlive", .run = outlive },
 	{ .word = "paged", .run = run_paged },
 	{ .word = "reconnect", .run = run_reconnect },
 	{ .word = "hold", .run = run_hold },

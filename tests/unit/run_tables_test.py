@@ -233,10 +233,16 @@ class Changed(unittest.TestCase):
         return {job.part.name: job.pattern for job in jobs}, reasons
 
     def test_a_document_asks_for_the_gates_alone(self):
-        jobs, reasons = self.jobs("docs/operation.md", "NEWS.md")
+        jobs, reasons = self.jobs("docs/model.md", "NEWS.md")
         self.assertEqual(jobs, {"lint": ""})
         self.assertEqual(reasons,
-                         ["docs/operation.md, NEWS.md -> lint: text: only the gates read it"])
+                         ["docs/model.md, NEWS.md -> lint: text: only the gates read it"])
+
+    def test_a_document_that_is_typed_asks_for_its_test(self):
+        jobs, _ = self.jobs("docs/operation.md")
+        self.assertEqual(jobs, {"lint": "", "cluster": r"metactl\.a_rolling_restart"})
+        jobs, _ = self.jobs("tests/cluster/document.py")
+        self.assertEqual(jobs["cluster"], r"metactl\.a_rolling_restart|readme\.")
 
     def test_the_first_rule_decides_and_rules_add_up(self):
         jobs, _ = self.jobs("kmod/tests/x.c", "tests/cluster/test_queues.py")
