@@ -15,7 +15,6 @@
 """
 
 import asyncio
-import dataclasses
 import os
 import pathlib
 import signal
@@ -31,7 +30,7 @@ class Plan:
     """What is asked for: `jobs`; `rest`, what follows them in its turn; `reasons`, lines;
     `unasked`, names of parts that nothing that has changed asks for."""
 
-    def __init__(self, words, lanes_count, limited):
+    def __init__(self, words, limited):
         folder = pathlib.Path(os.environ.get("KRCORE_PARTS") or CHECKOUT / "tests/parts")
         self.parts = parts_module.load(folder)
         self.rest, self.reasons, self.unasked = [], [], []
@@ -48,8 +47,6 @@ class Plan:
             jobs = self._changed(folder, words[1:])
         else:
             jobs = parts_module.named(self.parts, words)
-        if lanes_count > 1:
-            self.rest = [_beside(job) for job in self.rest]
         # what follows may be all of a part that ran in part: both logs are kept
         named = parts_module.with_logs(jobs + self.rest)
         self.jobs, self.rest = named[:len(jobs)], named[len(jobs):]
@@ -63,10 +60,6 @@ class Plan:
         asked = {job.part.name for job in jobs}
         self.unasked = [name for name in self.parts if name not in asked]
         return jobs
-
-
-def _beside(job):
-    return dataclasses.replace(job, seconds=int(job.seconds * lanes.BESIDE))
 
 
 def _packages(plan, limited):
@@ -98,6 +91,7 @@ class Run:
     def __init__(self, plan, lanes_count, limit):
         build = pathlib.Path(os.environ.get("KRCORE_BUILD") or CHECKOUT / "build")
         self._plan, self._count, self._limit = plan, lanes_count, limit
+        self._rest_count = lanes.rest_count(lanes_count)
         self._turn = choice.turn(CHECKOUT)
         self._lanes = lanes.Lanes(CHECKOUT, build, lanes_count, limit)
         self._signal = None
@@ -107,7 +101,8 @@ class Run:
         loop = asyncio.get_running_loop()
         work = asyncio.ensure_future(self._lanes.run(
             self._plan.jobs, self._plan.rest if self._limit else [],
-            lambda seconds: rotation.fitting(self._plan.rest, self._turn, seconds, self._count)))
+            lambda seconds: rotation.fitting(self._plan.rest, self._turn, seconds,
+                                             self._rest_count)))
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._interrupt, number, work)
         try:
@@ -128,7 +123,7 @@ class Run:
             return self._turn + 1 if self._plan.rest else None
         seconds = self._lanes.rest_seconds or (
             self._limit - sum(job.seconds for job in self._plan.jobs) / self._count)
-        return rotation.next_turn(job, self._plan.rest, self._turn, seconds, self._count)
+        return rotation.next_turn(job, self._plan.rest, self._turn, seconds, self._rest_count)
 
     def _last_lines(self):
         ended, left_out = self._lanes.ended, self._lanes.left_out
@@ -166,7 +161,7 @@ def main(words):
     words = [word for word in words if word not in options]
     limit = clock.limit()
     try:
-        plan = Plan(words, lanes.count(), bool(limit))
+        plan = Plan(words, bool(limit))
     except UsageError as error:
         print(f"run: {error}", file=sys.stderr)
         return 2

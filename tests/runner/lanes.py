@@ -7,6 +7,10 @@ run in lanes, and a lane that comes free takes first what is of another kind tha
 runs. With a limit of time nothing is begun that would not end by then, seen from how fast
 this machine has been so far.
 
+Of the rest, shares of long parts, each job has two processors: most have guests, whose tests wait
+by the clock for what a card does in microseconds, and with less a guest may stand still for longer
+than a test can tell from a fault.
+
 A part whose priority is `idle` has a lane more, one such part at a time, and in it what the
 processors of others leave. Where there is a limit of time it has a lane like others, and its
 turn, when nothing else that was asked for waits for that lane, a quarter of the time is over,
@@ -31,6 +35,11 @@ PROMPT_SECONDS = 10     # for what is prepared, before it becomes idle
 def count():
     """How many lanes there are: one a processor, or KRCORE_LANES."""
     return int(os.environ.get("KRCORE_LANES") or min(len(os.sched_getaffinity(0)), LANES_MAX))
+
+
+def rest_count(lanes):
+    """How many jobs of the rest run beside each other where there are so many lanes."""
+    return max(1, lanes // 2)
 
 
 def _overtime():
@@ -135,8 +144,8 @@ class Lanes:
             self._yielding.add(running)
             self._yielded.add(running)
 
-    def _has_lane(self):
-        return len(self._running) - len(self._yielding) < self._lanes
+    def _has_lane(self, lanes=None):
+        return len(self._running) - len(self._yielding) < (lanes or self._lanes)
 
     def _hurry(self):
         """With a limit, let what yields have its turn: in a lane that nobody waits for, in any when
@@ -177,6 +186,9 @@ class Lanes:
 
     def _next(self):
         self._drop()
+        if (self.rest_seconds is not None or not self._pending) \
+                and not self._has_lane(rest_count(self._lanes)):
+            return None         # the rest has fewer lanes
         if not self._pending and self._rest:
             self.rest_seconds = self._left() / (self._slowness() * MARGIN)
             self._pending = self._choose(self.rest_seconds)

@@ -52,6 +52,8 @@ class Fake:
 
     slowness = 1.0
     ended_at = []
+    spans = []          # (job, when it began, when it ended)
+    rest = []           # jobs that follow those that were asked for
     usual = 0           # that run, and do not yield
 
     def __init__(self, job, _checkout, _logs, _live, yields=False):
@@ -61,13 +63,16 @@ class Fake:
     async def run(self):
         """As long as it takes."""
         self.seconds = self.job.seconds * self.slowness
+        began = asyncio.get_running_loop().time()
         left = self.seconds
         while self.yields and left > 0:
             await asyncio.sleep(STEP)
             left -= STEP * (1 if Fake.usual < 2 else LEFT)
         await asyncio.sleep(max(left, 0))
         Fake.usual -= not self.yields
-        self.ended_at.append((self.job.name, asyncio.get_running_loop().time()))
+        ended = asyncio.get_running_loop().time()
+        self.ended_at.append((self.job.name, ended))
+        self.spans.append((self.job, began, ended))
 
     async def end(self, *_):
         """It would have to be killed."""
@@ -94,10 +99,9 @@ def simulate(slowness=1.0, prepared=0, limit=None, turn=0, lanes_count=2):
     """A run of the default set: (Lanes, when it ended, when each job ended)."""
     parts = parts_module.load(PARTS)
     jobs = choice.default(parts, PARTS, bool(limit))
-    rest = [parts_module.dataclasses.replace(job, seconds=int(job.seconds * lanes.BESIDE))
-            for job in choice.rest(parts, jobs)]
+    rest = Fake.rest = choice.rest(parts, jobs)
     loop = Loop()
-    Fake.slowness, Fake.ended_at, Fake.usual = slowness, [], 0
+    Fake.slowness, Fake.ended_at, Fake.spans, Fake.usual = slowness, [], [], 0
 
     async def made(_self, _part):
         await asyncio.sleep(prepared)
@@ -113,7 +117,7 @@ def simulate(slowness=1.0, prepared=0, limit=None, turn=0, lanes_count=2):
         run = lanes.Lanes(CHECKOUT, pathlib.Path(build), lanes_count, limit)
         loop.run_until_complete(run.run(
             jobs, rest if limit else [],
-            lambda seconds: rotation.fitting(rest, turn, seconds, lanes_count)))
+            lambda seconds: rotation.fitting(rest, turn, seconds, lanes.rest_count(lanes_count))))
     loop.close()
     return run, loop.time(), dict(Fake.ended_at)
 
@@ -145,6 +149,18 @@ class Schedule(unittest.TestCase):
                     self.assertTrue([job for job in run.ended if job.job.name not in each],
                                     (slowness, turn))
 
+    def test_jobs_of_the_rest_have_two_processors_each(self):
+        for lanes_count, most in ((1, 1), (2, 1), (4, 2)):
+            for turn in range(10):
+                simulate(limit=CI_SECONDS, turn=turn, lanes_count=lanes_count)
+                began = [begins for job, begins, _ in Fake.spans
+                         if any(job is other for other in Fake.rest)]
+                self.assertTrue(began or lanes_count == 1, turn)
+                for at in began:    # what yields is in nobody's way
+                    beside = [job.name for job, begins, ends in Fake.spans
+                              if begins <= at < ends and job.part.priority != "idle"]
+                    self.assertLessEqual(len(beside), most, (lanes_count, turn, beside))
+
     def test_ci_has_the_debug_kernel_where_it_has_to_be_built_first(self):
         _, seconds, ended = simulate(1.2, prepared=3300, limit=CI_SECONDS)
         self.assertLessEqual(seconds, CI_SECONDS)
@@ -160,7 +176,7 @@ class Schedule(unittest.TestCase):
     def test_every_share_has_its_turn_in_ci(self):
         every = {job.name for job in choice.rest(parts_module.load(PARTS), [])} \
             - {"lint", "unit", "fuzz", "stress"}
-        for slowness, commits in ((1.0, 16), (1.5, 48), (2.0, 200)):
+        for slowness, commits in ((1.0, 16), (1.5, 80), (2.0, 200)):
             ran = set()
             for turn in range(700, 700 + commits):
                 ran |= set(simulate(slowness, limit=CI_SECONDS, turn=turn)[2])
