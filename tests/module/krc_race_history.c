@@ -27,7 +27,8 @@
 #define RT_STALE_ODDS 4
 #define RT_FAILED_US 100000
 #define RT_MORTALS_MAX 100 /* each keeps a chunk of the node for each size that it has written */
-#define RT_MORTAL_US 40000 /* of life in a round, at most */
+#define RT_LOOKS 5000 /* a millisecond apart, for the operation that was drawn to begin */
+#define RT_MORTAL_US 20000 /* of life from then on, at most */
 
 /**
  * struct rt_run - What the threads share, and a process that is killed.
@@ -200,13 +201,18 @@ static void rt_bear(struct rt_thread *me)
 		usleep(1000);
 }
 
+/* Kill it soon after one of its operations has begun, the first and the last alike. */
 static void rt_kill_it(struct rt_thread *me)
 {
+	const struct rh_op *op = &rt_ops(me)[rt_draw(&me->random, RT_OPS)];
 	struct rt_run *run = me->run;
 	unsigned int i;
 	int status;
 
 	__atomic_store_n(&run->go, true, __ATOMIC_RELEASE);
+	for (i = 0; run->ready && i < RT_LOOKS && !__atomic_load_n(&op->start, __ATOMIC_ACQUIRE);
+	     i++)
+		usleep(1000);
 	usleep((useconds_t)rt_draw(&me->random, RT_MORTAL_US));
 	if (me->child > 0)
 		kill(me->child, SIGKILL);
