@@ -44,13 +44,17 @@ def listening(machine, role, service=SERVICE):
             last = machine.run(f"cat {out}").out.strip().splitlines()[-1]
             print(f"    {role}: {last}", flush=True)
             return pairs(last)
-        yield end
+        try:
+            yield end
+        except Exception:
+            print(f"    {role}: {machine.run(f'cat {out}').out}", flush=True)
+            raise
         machine.run(f"pkill -KILL -f '^{PROGRAM} {role} {service}$'; true")
 
 
 def _run(machine, words, timeout=200):
     result = machine.run(f"{AS_USER} {PROGRAM} {words}", timeout=timeout, check=False)
-    check(not result.status, repr(result))
+    check(not result.status, f"{result!r}; {pool(machine)}")
     return counted(result)
 
 
