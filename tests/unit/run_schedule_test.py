@@ -51,7 +51,6 @@ class Fake:
     """In place of a running part: takes what is planned, times the slowness of the machine."""
 
     slowness = 1.0
-    ended_at = []
     spans = []          # (job, when it began, when it ended)
     rest = []           # jobs that follow those that were asked for
     usual = 0           # that run, and do not yield
@@ -70,9 +69,7 @@ class Fake:
             left -= STEP * (1 if Fake.usual < 2 else LEFT)
         await asyncio.sleep(max(left, 0))
         Fake.usual -= not self.yields
-        ended = asyncio.get_running_loop().time()
-        self.ended_at.append((self.job.name, ended))
-        self.spans.append((self.job, began, ended))
+        self.spans.append((self.job, began, asyncio.get_running_loop().time()))
 
     async def end(self, *_):
         """It would have to be killed."""
@@ -101,7 +98,7 @@ def simulate(slowness=1.0, prepared=0, limit=None, turn=0, lanes_count=2):
     jobs = choice.default(parts, PARTS, bool(limit))
     rest = Fake.rest = choice.rest(parts, jobs)
     loop = Loop()
-    Fake.slowness, Fake.ended_at, Fake.spans, Fake.usual = slowness, [], [], 0
+    Fake.slowness, Fake.spans, Fake.usual = slowness, [], 0
 
     async def made(_self, _part):
         await asyncio.sleep(prepared)
@@ -119,7 +116,7 @@ def simulate(slowness=1.0, prepared=0, limit=None, turn=0, lanes_count=2):
             jobs, rest if limit else [],
             lambda seconds: rotation.fitting(rest, turn, seconds, lanes.rest_count(lanes_count))))
     loop.close()
-    return run, loop.time(), dict(Fake.ended_at)
+    return run, loop.time(), {job.name: ended for job, _, ended in Fake.spans}
 
 
 class Schedule(unittest.TestCase):
