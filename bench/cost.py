@@ -16,8 +16,9 @@ krcore-race to its first answer (./run bench race); `race_search`, one look-up o
 `message_send`, `message_receive` and `message_large`, see message_cases().
 With KRCORE_BENCH_PROFILE=1 the functions of the kernel in which an operation's instructions
 are spent follow its row. Counts are those of one request in batches, too. With --check each is
-compared with cost/budgets.toml. `card_us` is what _card.py predicts for a real card, of one
-operation or batch.
+compared with cost/budgets.toml. `own`, of batches: the module's own requests meanwhile, whose
+doorbells are left out. `card_us` is what _card.py predicts for a real card, of one operation or
+batch.
 """
 
 import dataclasses
@@ -38,7 +39,7 @@ BUDGETS = pathlib.Path(__file__).with_name("cost") / "budgets.toml"
 TURNS = 2               # each count is taken so often, and what they differ by is said
 CARD = {"packets": "rdma_tx_packets", "doorbells": "doorbells", "completions": "completions",
         "interrupts": "interrupts", "commands": "commands", "dc_connects": "dc_connects"}
-# An initiator has 16 READs under way, so 144 take nine times read_24x12's delay_us: 54 ms. From 100
+# An initiator has 16 READs under way, so 144 take nine times read_24x12's delay_us: 36 ms. From 100
 # ms on the hardware would have fewer of them at once (kmod/pool/window.h), which cuts batches, with
 # a doorbell for each piece: on a busy machine there were 6 % more when nine times it were 108 ms.
 # With the margin that the module has of itself, 300 ms, peers give up after 150 what has not come
@@ -53,6 +54,7 @@ CLIENT_AWAKE_US = 200000
 # The parent of fresh processes goes on as soon as exec lets it, and waits for their byte. At the
 # same priority it did so only behind some that do nothing, which had four system calls fewer.
 PARENT_FIRST = "chrt --reset-on-fork --fifo 1"
+POOL = {"posted": "posted", "resets": "recoveries"}
 OURS = ("krcore", "krcore_static", "krcore_lookup")
 RACE = ("rdma_cm", "verbs_rc", "krcore", "krcore_lookup")
 RACE_KEYS, RACE_MIB = 1000, 16
@@ -96,7 +98,7 @@ def cases(targets, race, own):
     bench_race; `own`: the client's address."""
     krcore, cm, verbs = targets["krcore"], targets["rdma_cm"], targets["verbs"]
     wait = {"delay_us": 1000, "settle_us": 3000}
-    wait_long = {"delay_us": 6000, "settle_us": 16000}
+    wait_long = {"delay_us": 4000, "settle_us": 16000}
     found = [
         Case("connect", "rdma_cm", f"bench_connect rdma_cm {cm} connect {{n}}", 10, 60,
              short=False),
@@ -172,6 +174,18 @@ def summary(records, case):
             **{name: round(value, 3) for name, value in got.items()}}
 
 
+def of_card(case, few, many, done):
+    """What the card counted for each of `done` requests, of counts of a short and a long run.
+    `own`: of what the pool `posted` for batches, the module's own requests. Leases are renewed some
+    three times a second, with a doorbell each, so there are more of them where batches take
+    longer. Elsewhere they are the operation itself, or one of many."""
+    card = {name: many[name] - few[name] for name in (*CARD, "posted")}
+    own = max(card.pop("posted") - done, 0)
+    card["own"] = own if case.per > 1 and case.system in OURS else 0
+    card["doorbells"] -= card["own"]
+    return {name: round(count / done, 3) for name, count in card.items()}
+
+
 class Costs:
     """All cases, over one lab."""
 
@@ -201,9 +215,8 @@ class Costs:
         turns = [summary(records, case) for records, _ in runs[1:]]
         best = min(turns, key=lambda turn: turn["p50"])
         differ = max(turn["p50"] for turn in turns) / best["p50"] - 1
-        (few, card_before), (many, card_after) = runs[0], runs[1]
-        done = (len(many) - len(few)) * case.per
-        card = {name: round((card_after[name] - card_before[name]) / done, 3) for name in CARD}
+        (few, card_few), (many, card_many) = runs[0], runs[1]
+        card = of_card(case, card_few, card_many, (len(many) - len(few)) * case.per)
         self._say(case, {**best, "differ_percent": round(100 * differ, 2), **card,
                          "resets": sum(counted["resets"] for _, counted in runs)})
         if self.symbols:
@@ -235,9 +248,9 @@ class Costs:
                 "beyond_nothing_syscalls": round(values["syscalls"] - nothing["syscalls"], 3)}
 
     def _run(self, case, operations):
-        """Records of so many operations, and what the client's card counted meanwhile, with the
-        `resets` of the module's initiators."""
-        resets = nodes.pool(self.lab.client)["recoveries"]
+        """Records of so many operations, and what the client's card counted meanwhile, with what
+        the module's initiators `posted`, and their `resets`."""
+        pool = nodes.pool(self.lab.client)
         since, card = self.meter.count(), nodes.card_counters(self.lab.client)
         self.lab.client.run(f"ulimit -l unlimited; cd {FOLDER}; export PATH=.:$PATH; "
                             f"BN_SETTLE_US={case.settle_us} {case.command.format(n=operations)}",
@@ -247,9 +260,10 @@ class Costs:
         if len(records) < operations:
             raise host.ClusterError(f"{case.name} of {case.system}: {len(records)} records of "
                                     f"{operations} operations; are the marks there?")
+        pool_after = nodes.pool(self.lab.client)
         return records, {
             **{name: after[key] - card[key] for name, key in CARD.items()},
-            "resets": nodes.pool(self.lab.client)["recoveries"] - resets}
+            **{name: pool_after[key] - pool[key] for name, key in POOL.items()}}
 
     def _surroundings(self, delay_us, settle_us):
         """What others send takes so long, and a wait in the client's kernel so long more."""

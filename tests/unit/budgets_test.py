@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""budgets_test.py CHECKOUT: the judge of ./run bench cost --check, with planted excesses, and
-the budgets of the tree."""
+"""budgets_test.py CHECKOUT: the judge of ./run bench cost --check, with planted excesses, what it
+takes for an operation's, and the budgets of the tree."""
 
 import contextlib
 import io
@@ -11,8 +11,9 @@ import tempfile
 import unittest
 
 CHECKOUT = pathlib.Path(sys.argv.pop(1))
-sys.path.insert(0, str(CHECKOUT / "bench"))
+sys.path[:0] = [str(CHECKOUT / "bench"), str(CHECKOUT / "tests")]
 import _budgets     # noqa: E402 pylint: disable=wrong-import-position,import-error
+import cost         # noqa: E402 pylint: disable=wrong-import-position,import-error
 
 ROW = {"case": "read_sync", "system": "krcore", "p50": 2000.0, "user": 300.0, "syscalls": 1.0,
        "locked": 20.0, "fences": 3.0, "reads": 1.0, "doorbells": 1.0, "packets": 1.0,
@@ -125,6 +126,33 @@ class File(unittest.TestCase):
                 with contextlib.redirect_stdout(io.StringIO()) as out:
                     self.assertEqual(_budgets.check("some", rows, file.name), status)
                 self.assertIn(said, out.getvalue())
+
+
+class Card(unittest.TestCase):
+    """What of the card's counts is the operation's."""
+
+    def counted(self, case, few, many, done):
+        """of_card(), of (doorbells, posted) of both runs."""
+        runs = [{**dict.fromkeys(cost.CARD, 0), "doorbells": doorbells, "posted": posted}
+                for doorbells, posted in (few, many)]
+        return cost.of_card(case, *runs, done)
+
+    def test_renewals_are_not_of_a_batch(self):
+        """They are told apart, however long it took; a batch that is cut is not."""
+        case = cost.Case("read_24x12", "krcore", "", 10, 110, 288)
+        for renewals in (0, 28, 500):
+            card = self.counted(case, (268, 3172), (2668 + renewals, 31972 + renewals), 28800)
+            self.assertEqual((card["doorbells"], card["own"]),
+                             (0.083, round(renewals / 28800, 3)))
+        card = self.counted(case, (268, 3172), (2668 + 28 + 130, 31972 + 28), 28800)
+        self.assertEqual(card["doorbells"], 0.088)
+
+    def test_elsewhere_they_are_the_operation(self):
+        """A look-up is one, and a process that uses verbs posts nothing to the pool."""
+        case = cost.Case("connect_lookup", "krcore", "", 50, 450)
+        self.assertEqual(self.counted(case, (50, 50), (850, 850), 400)["doorbells"], 2)
+        case = cost.Case("read_batch", "verbs", "", 50, 450, 12)
+        self.assertEqual(self.counted(case, (50, 0), (450, 9000), 4800)["doorbells"], 0.083)
 
 
 if __name__ == "__main__":
