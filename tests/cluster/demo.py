@@ -87,8 +87,10 @@ _QUEUE_STEPS = (
     ("node1", "A node: {does}.",
      "{start}systemctl start krcore-node && { " + wait("krcore-metactl -j node show | "
      "grep -q '\"state\": *\"ready\"'") + "; krcore-metactl node show; }"),
-    ("node2", "Another node.",
-     "{start}systemctl start krcore-node && { " + wait("krcore-metactl resolve node1 >/dev/null")
+    ("node2", "Another node.",       # with both: a look-up by one that comes later is a READ more
+     "{start}systemctl start krcore-node && { " + wait("krcore-metactl -j node show | "
+     "grep -o '\"state\": *\"ready\"' | wc -l | grep -qx 2 && "
+     "krcore-metactl resolve node1 >/dev/null")
      + "; krcore-metactl resolve node1; }"),
     ("node1", "Two programs lend memory to whoever is told of it.", SHOWS.format("node1")),
     ("node2", "An application connects to a node it has never met, and READs.",
