@@ -126,6 +126,7 @@
 /* krp_cqe.opcode, besides */
 #define KRP_OP_SEND 5 /* of KRP_IOC_SEND, or the first one of KRP_IOC_OPEN */
 #define KRP_OP_FETCH 6 /* of KRP_IOC_LARGE */
+#define KRP_OP_RECV 7 /* of KRP_IOC_POST_RECV */
 
 /* krp_wr.flags */
 #define KRP_WR_FENCE 0x01 /* start after all earlier READs and atomics of the queue */
@@ -589,8 +590,8 @@ struct krp_wait {
  *	A WRITE of more than 256 KiB is done in parts: one that failed with whatever but
  *	-ECANCELED may have been done in part, from its first byte on.
  * @bytes: transferred.
- * @queue: queue; KRP_OP_SEND, KRP_OP_FETCH: connection. Errors of these are at KRP_IOC_SEND and
- *	KRP_IOC_LARGE.
+ * @queue: queue; KRP_OP_SEND, KRP_OP_FETCH, KRP_OP_RECV: connection. Errors of these are at
+ *	KRP_IOC_SEND and KRP_IOC_LARGE.
  * @opcode: KRP_OP_*.
  * @rsvd: zero.
  */

@@ -16,6 +16,9 @@
  * - KRP_IOC_SEND sends. Up to KRP_SEND_COPY_MAX bytes are copied. A message from a region
  *   (KRP_ACCESS_MESSAGE) is announced, and not copied: the peer gets KRP_LETTER_LARGE, and
  *   has its node READ the bytes to where it wants them by KRP_IOC_LARGE, or discards them.
+ * - KRP_IOC_POST_RECV lends memory for such messages before they come: the first that fits is READ
+ *   there at once, of whichever connection. Its letter says so (KRP_LETTER_POSTED), and a completion
+ *   that its bytes are there, KRP_OP_RECV.
  * - Each message taken gets one completion in the ring, KRP_OP_SEND, when the peer's node has
  *   it (which says nothing of its program), or, if announced, when the peer's program is done
  *   with it; or with the error of the connection, after which it may or may not have arrived.
@@ -213,10 +216,12 @@ struct krp_send {
 
 /* krp_letter.flags */
 #define KRP_LETTER_AFTER 0x1 /* MESSAGE: KRP_SEND_AFTER: the sender's WRITEs before it are done */
+#define KRP_LETTER_POSTED 0x2 /* LARGE: it goes to a buffer of KRP_IOC_POST_RECV */
 
 /**
  * struct krp_letter - What has come.
- * @seq: LARGE: its name for KRP_IOC_LARGE; MESSAGE: its number on the connection; else 0.
+ * @seq: LARGE: its name for KRP_IOC_LARGE, or with KRP_LETTER_POSTED krp_post_recv.user_data of
+ *	the buffer; MESSAGE: its number on the connection; else 0.
  * @connection: number of the connection; OFFER: of the new one.
  * @status: DIED: -ECONNREFUSED (nobody listens, or the program refused), -EBUSY (its backlog is
  *	full), -ESTALE (the peer's node was started anew since its record was cached: open again),
@@ -227,7 +232,7 @@ struct krp_send {
  * @offset: where its bytes are, from krp_recv.buffer; a multiple of 8.
  * @bytes: how many there are.
  * @kind: KRP_LETTER_*.
- * @flags: KRP_LETTER_AFTER.
+ * @flags: KRP_LETTER_*.
  * @rsvd: zero.
  */
 struct krp_letter {
@@ -327,6 +332,48 @@ struct krp_large {
 	__u32 length;
 };
 
+/* krp_post_recv.flags */
+#define KRP_RECV_CANCEL 0x1 /* take back what was posted with @user_data; what is below is zero */
+
+#define KRP_RECV_LOOKS 16 /* buffers that are looked at for a message, those posted first */
+#define KRP_RECV_POSTED_MAX 1024 /* buffers of a context */
+
+/**
+ * struct krp_post_recv - KRP_IOC_POST_RECV: lend memory for a message that is announced, or take it
+ *	back.
+ * @user_data: in: given back in the completion, and in the letter.
+ * @addr: in: where the bytes go: address in the region, as the registering process sees it.
+ * @mr: in: handle of a region with KRP_ACCESS_LOCAL_WRITE.
+ * @length: in: bytes, 1 to KRP_SEND_LARGE_MAX.
+ * @flags: in: KRP_RECV_*.
+ * @rsvd: zero.
+ *
+ * The next message of any connection that is announced, and not longer, is READ there as soon as it
+ * has come, without a call: of the first KRP_RECV_LOOKS buffers that one which was posted first and
+ * is large enough. If there is none, or it has come before, KRP_IOC_LARGE has it fetched. Where a
+ * context has several connections, each has at most half of the buffers, so that a peer that does
+ * not let them be READ leaves some to others.
+ * Each buffer has one completion, KRP_OP_RECV: with the bytes of the message, whose letter comes in
+ * the order of its connection, before or after that; or with an error of KRP_IOC_LARGE. It names the
+ * connection, or 0 if it was never used. Until then a buffer counts as a READ under way of
+ * krp_inbox.depth; at most half of these are buffers, and KRP_RECV_POSTED_MAX, but one may always
+ * be.
+ * KRP_RECV_CANCEL takes back those that no message goes to: their completions have -ECANCELED, and
+ * are there when the call returns. KRP_IOC_MR_DEREG takes back those of its region likewise.
+ *
+ * Returns 0, -EINVAL, -EBADFD (no setup, or no inbox), -ENODEV, -ENOENT (no such region;
+ * KRP_RECV_CANCEL: no such buffer), -EACCES, -ERANGE (of the region), -EAGAIN, -EDQUOT (as
+ * KRP_IOC_SEND), -ENOMEM.
+ */
+struct krp_post_recv {
+	__u64 user_data;
+	__u64 addr;
+	__u32 mr;
+	__u32 length;
+	__u32 flags;
+	__u32 rsvd;
+};
+
 /**
  * struct krp_cancel - KRP_IOC_CANCEL: ask for the memory of announced messages back.
  * @user_data: in: those with this krp_send_wr.user_data.
@@ -416,6 +463,7 @@ struct krp_conn_query {
 #define KRP_IOC_CANCEL _IOW(KRP_IOC_MAGIC, 30, struct krp_cancel)
 #define KRP_IOC_SHUT _IOW(KRP_IOC_MAGIC, 31, struct krp_shut)
 #define KRP_IOC_CONN_QUERY _IOWR(KRP_IOC_MAGIC, 32, struct krp_conn_query)
+#define KRP_IOC_POST_RECV _IOW(KRP_IOC_MAGIC, 33, struct krp_post_recv)
 
 KRP_STATIC_ASSERT(sizeof(struct krp_inbox) == 16, "krp_inbox");
 KRP_STATIC_ASSERT(sizeof(struct krp_open) == 96, "krp_open");
@@ -429,5 +477,6 @@ KRP_STATIC_ASSERT(sizeof(struct krp_large) == 48, "krp_large");
 KRP_STATIC_ASSERT(sizeof(struct krp_cancel) == 16, "krp_cancel");
 KRP_STATIC_ASSERT(sizeof(struct krp_shut) == 8, "krp_shut");
 KRP_STATIC_ASSERT(sizeof(struct krp_conn_query) == 128, "krp_conn_query");
+KRP_STATIC_ASSERT(sizeof(struct krp_post_recv) == 32, "krp_post_recv");
 
 #endif /* KRP_IOCTL_MESSAGE_H */

@@ -67,6 +67,7 @@ KRL_EQUAL(CONNECTION_DEPTH_MAX, CONN_DEPTH_MAX);
 KRL_EQUAL(CONNECT_FRESH, OPEN_FRESH);
 KRL_EQUAL(OP_SEND, OP_SEND);
 KRL_EQUAL(OP_FETCH, OP_FETCH);
+KRL_EQUAL(OP_RECV, OP_RECV);
 KRL_EQUAL(LETTER_OFFER, LETTER_OFFER);
 KRL_EQUAL(LETTER_OPENED, LETTER_OPENED);
 KRL_EQUAL(LETTER_MESSAGE, LETTER_MESSAGE);
@@ -77,6 +78,8 @@ KRL_EQUAL(SEND_HURRY, SEND_HURRY);
 KRL_EQUAL(SEND_AFTER, SEND_AFTER);
 KRL_EQUAL(SEND_AFTER_MAX, SEND_AFTER_MAX);
 KRL_EQUAL(LETTER_AFTER, LETTER_AFTER);
+KRL_EQUAL(LETTER_POSTED, LETTER_POSTED);
+KRL_EQUAL(POSTED_MAX, RECV_POSTED_MAX);
 KRL_EQUAL(FETCH_KEEP, LARGE_KEEP);
 KRL_EQUAL(SHUT_SEND, SHUT_SEND);
 KRL_EQUAL(SHUT_CLOSE, SHUT_CLOSE);
@@ -294,6 +297,8 @@ static int krl_large(struct krcore_node *node, const struct krcore_letter *lette
 
 	if (letter->kind != KRCORE_LETTER_LARGE)
 		return krl_error(-EINVAL, "a letter of kind %u announces nothing", letter->kind);
+	if (letter->flags & KRCORE_LETTER_POSTED) /* its seq is no name of a message */
+		return krl_error_const(-EINVAL, "the message goes to a buffer that was posted");
 	large->seq = letter->seq;
 	large->connection = letter->connection;
 	err = krl_node_call(node, KRP_IOC_LARGE, large);
@@ -320,6 +325,34 @@ int krcore_fetch(struct krcore_node *node, const struct krcore_letter *letter, u
 	if (flags & KRP_LARGE_DISCARD)
 		return krl_error_const(-EINVAL, "no flag of krcore_fetch()");
 	return krl_large(node, letter, &large, "fetching");
+}
+
+int krcore_post_recv(struct krcore_node *node, const struct krcore_mr *mr, void *local,
+		     uint32_t bytes, uint64_t user_data)
+{
+	struct krp_post_recv post = {
+		.user_data = user_data,
+		.addr = (uintptr_t)local,
+		.mr = mr->handle,
+		.length = bytes,
+	};
+	int err = krl_node_call(node, KRP_IOC_POST_RECV, &post);
+
+	if (err == -EAGAIN) /* in the course of things: no text is made up for it */
+		return krl_error_const(err, "as many buffers are posted as may be");
+	if (err)
+		return krl_error(err, "posting a buffer of %u bytes: %s", bytes, strerror(-err));
+	return 0;
+}
+
+int krcore_cancel_recv(struct krcore_node *node, uint64_t user_data)
+{
+	struct krp_post_recv cancel = { .user_data = user_data, .flags = KRP_RECV_CANCEL };
+	int err = krl_node_call(node, KRP_IOC_POST_RECV, &cancel);
+
+	if (err)
+		return krl_error(err, "taking back a buffer that was posted: %s", strerror(-err));
+	return 0;
 }
 
 int krcore_discard(struct krcore_node *node, const struct krcore_letter *letter)

@@ -22,6 +22,7 @@ void krc_inbox_init(struct krc_inbox *inbox, u32 units_max,
 	inbox->streams = 0;
 	inbox->units_max = units_max;
 	inbox->arrived = arrived;
+	inbox->place = NULL;
 	inbox->unlistened = NULL;
 	inbox->memcg = NULL;
 	inbox->charge = NULL;
@@ -127,6 +128,7 @@ struct krc_letter *krc_letter_new(struct krc_stream *st, enum krc_letter_kind ki
 	letter->stream = krc_stream_get(st);
 	letter->kind = kind;
 	letter->notify = m && m->type == KRP_MESSAGE_DATA && m->flags & KRP_MESSAGE_NOTIFY;
+	letter->posted = false;
 	letter->length = m ? le32_to_cpu(m->length) : 0;
 	letter->imm = m ? le32_to_cpu(m->imm) : 0;
 	letter->seq = m ? le64_to_cpu(m->seq) : 0;

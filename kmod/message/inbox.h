@@ -11,6 +11,7 @@
 #include <linux/types.h>
 
 struct krc_charge;
+struct krc_large;
 struct krc_stream;
 struct mem_cgroup;
 
@@ -36,9 +37,10 @@ enum krc_letter_kind {
  *	the task that accepts.
  * @kind: enum krc_letter_kind.
  * @notify: MESSAGE: the sender's WRITEs before it have been done.
+ * @posted: LARGE: it is being READ, or was, to where krc_inbox.place said.
  * @length: MESSAGE, LARGE: bytes of the message.
  * @imm: immediate of the message.
- * @seq: LARGE: its name.
+ * @seq: LARGE: its name, or with @posted that of the place.
  * @bytes: MESSAGE: the message.
  */
 struct krc_letter {
@@ -47,6 +49,7 @@ struct krc_letter {
 	struct krc_stream *stream;
 	u8 kind;
 	bool notify;
+	bool posted;
 	u32 length;
 	u32 imm;
 	u64 seq;
@@ -66,6 +69,11 @@ struct krc_letter {
  *	number.
  * @arrived: something has been put in; see above for the context. May be called on several CPUs at
  *	once, for letters of different streams.
+ * @place: a large message of so many bytes has come by a stream: return a place for it, with
+ *	local_addr, lkey and end() set, and its name in *ret_name; or NULL: there is none, and it is
+ *	fetched or discarded as the letter's taker says. The owner of the stream is as long as it is
+ *	not closed, of which this call sees nothing. NULL: there are no places. Bottom halves off,
+ *	krc_stream.lock held.
  * @unlistened: the last offer of a listener that was ended is answered: its @backlog places are
  *	free. NULL: nobody is told. Process context, no spinlock; the inbox outlives the call.
  * @memcg: what its letters and streams are charged to; the owner's reference. NULL: nothing.
@@ -80,6 +88,8 @@ struct krc_inbox {
 	u32 streams;
 	u32 units_max;
 	void (*arrived)(struct krc_inbox *inbox);
+	struct krc_large *(*place)(struct krc_inbox *inbox, struct krc_stream *stream, u32 length,
+				   u64 *ret_name);
 	void (*unlistened)(struct krc_inbox *inbox, u32 backlog);
 	struct mem_cgroup *memcg;
 	const struct krc_charge *charge;

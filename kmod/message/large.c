@@ -13,6 +13,9 @@
  * and a few times at most: what answers SENDs may not answer READs. A peer that refuses what it has
  * announced costs all flows of a channel a reset; one that is barred for it (pool/silence.h) is READ
  * no more: the READ fails at once, as if it had been refused.
+ *
+ * A message that fits a place which its program has posted (krc_inbox.place) is READ there as soon as
+ * it is announced, by the runner of its stream.
  * Locking: krc_stream.lock, also inside of a channel's lock, from krc_flow.check.
  */
 #include <linux/jiffies.h>
@@ -84,7 +87,7 @@ static bool krc_large_repeats(struct krc_stream *st, struct krc_large *large)
 		return false;
 	large->tries++;
 	large->failed_ns = ktime_get_ns();
-	large->again = true;
+	large->due |= KRC_LARGE_AGAIN;
 	st->run.events |= KRC_EVENT_LARGE;
 	return true;
 }
@@ -126,32 +129,34 @@ static void krc_large_prepare(struct krc_stream *st, struct krc_large *large,
 	req->stay = msecs_to_jiffies(st->m->rail->margin_ms / 2);
 }
 
-/* Take a READ in, stream locked. Return: 0, or why not. */
-static int krc_large_begin(struct krc_stream *st, struct krc_large *large)
+/* Whether a part of a message may be READ now, stream locked. Return: 0, or why not. */
+static int krc_large_refuses(struct krc_stream *st, u64 seq, u64 offset, u32 length)
 {
-	const struct krp_fetch *f = krp_stream_fetch_of(&st->s, large->seq);
+	const struct krp_fetch *f = krp_stream_fetch_of(&st->s, seq);
 
 	if (!f || f->state > KRP_FETCH_READING || st->end.closed || !krp_stream_live(st->s.state))
 		return -ENOENT;
-	if (krc_large_of(st, large->seq))
+	if (krc_large_of(st, seq))
 		return -EBUSY;
-	if (large->offset + large->length > f->length || large->offset > f->length)
-		return -EINVAL;
+	return offset + length > f->length || offset > f->length ? -EINVAL : 0;
+}
+
+/* Take a READ in, stream locked, which krc_large_refuses() does not. */
+static void krc_large_begin(struct krc_stream *st, struct krc_large *large)
+{
 	large->stream = krc_stream_get(st);
 	large->held = false;
-	large->resume = false;
-	large->again = false;
+	large->due = 0;
 	large->tries = 0;
 	large->failed_ns = 0;
 	large->err = 0;
 	krc_flow_init(&large->flow, st->m->pool, krc_large_done, krc_large_check);
 	large->flow.payer = st->share->payer;
 	large->flow.standing = st->proof.standing; /* as long as the stream */
-	krc_large_prepare(st, large, f);
+	krc_large_prepare(st, large, krp_stream_fetch_of(&st->s, large->seq));
 	list_add_tail(&large->list, &st->in.larges);
 	if (!large->length)
 		krc_large_over(st, large, 0);
-	return 0;
 }
 
 /* Hand a READ to the pool, or end it; @again: after one that has failed. */
@@ -181,9 +186,11 @@ int krc_stream_fetch(struct krc_stream *st, struct krc_large *large)
 	int err;
 
 	spin_lock_bh(&st->lock);
-	err = krc_large_begin(st, large);
-	if (!err)
+	err = krc_large_refuses(st, large->seq, large->offset, large->length);
+	if (!err) {
+		krc_large_begin(st, large);
 		krc_stream_get(st); /* whoever is told of its end may close the stream */
+	}
 	spin_unlock_bh(&st->lock);
 	if (err)
 		return err;
@@ -192,6 +199,29 @@ int krc_stream_fetch(struct krc_stream *st, struct krc_large *large)
 	krc_stream_run(st);
 	krc_stream_put(st);
 	return 0;
+}
+
+void krc_large_place(struct krc_stream *st, struct krc_letter *letter)
+{
+	struct krc_inbox *inbox = st->inbox;
+	struct krc_large *large;
+	u64 name;
+
+	lockdep_assert_held(&st->lock);
+	if (!inbox->place || krc_large_refuses(st, letter->seq, 0, letter->length))
+		return;
+	large = inbox->place(inbox, st, letter->length, &name);
+	if (!large)
+		return;
+	large->seq = letter->seq;
+	large->offset = 0;
+	large->length = letter->length;
+	large->keep = false;
+	krc_large_begin(st, large);
+	large->due = KRC_LARGE_BEGIN;
+	letter->seq = name;
+	letter->posted = true;
+	st->run.events |= KRC_EVENT_LARGE;
 }
 
 int krc_stream_discard(struct krc_stream *st, u64 seq)
@@ -230,25 +260,24 @@ static void krc_large_unhold(struct krc_stream *st)
 
 	spin_lock_bh(&st->lock);
 	list_for_each_entry(large, &st->in.larges, list) {
-		large->resume = large->held;
+		if (large->held)
+			large->due |= KRC_LARGE_RESUME;
 		large->held = false;
 	}
 	st->proof.reads_held = false;
 	spin_unlock_bh(&st->lock);
 }
 
-/* Return: a READ that is to be done @again after a failure, or resumed, once; NULL: there is none. */
-static struct krc_large *krc_large_next(struct krc_stream *st, bool again)
+/* Return: a READ with which @what is to be done, KRC_LARGE_*, once; NULL: there is none. */
+static struct krc_large *krc_large_next(struct krc_stream *st, u8 what)
 {
 	struct krc_large *large;
-	bool *wanted;
 
 	spin_lock_bh(&st->lock);
 	list_for_each_entry(large, &st->in.larges, list) {
-		wanted = again ? &large->again : &large->resume;
-		if (!*wanted)
+		if (!(large->due & what))
 			continue;
-		*wanted = false;
+		large->due &= ~what;
 		spin_unlock_bh(&st->lock);
 		return large;
 	}
@@ -264,7 +293,7 @@ void krc_large_resume(struct krc_stream *st)
 	if (!krc_rail_enter(st->m->rail))
 		return;
 	krc_large_unhold(st);
-	while ((large = krc_large_next(st, false)))
+	while ((large = krc_large_next(st, KRC_LARGE_RESUME)))
 		krc_flow_resume(&large->flow);
 	krc_rail_exit(st->m->rail);
 }
@@ -290,7 +319,9 @@ void krc_large_tell(struct krc_stream *st)
 {
 	struct krc_large *large;
 
-	while ((large = krc_large_next(st, true))) /* each of them for KRC_LARGE_TRIES times */
+	while ((large = krc_large_next(st, KRC_LARGE_BEGIN)))
+		krc_large_submit(st, large, false);
+	while ((large = krc_large_next(st, KRC_LARGE_AGAIN))) /* for KRC_LARGE_TRIES times each */
 		krc_large_repeat(st, large);
 	for (;;) {
 		spin_lock_bh(&st->lock);

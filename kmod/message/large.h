@@ -13,6 +13,10 @@
 
 struct krc_stream;
 
+#define KRC_LARGE_BEGIN 0x1 /* it was placed, and is to be handed to the pool */
+#define KRC_LARGE_AGAIN 0x2 /* there was no answer: it is to be done again */
+#define KRC_LARGE_RESUME 0x4 /* it was held, and is to be resumed */
+
 /**
  * struct krc_large - A READ of a large message; embedded by its owner.
  * @list: of this folder, as are those up to @err.
@@ -20,8 +24,7 @@ struct krc_stream;
  * @flow: its own, so that a fault of one READ fails no other.
  * @req: the READ.
  * @held: it waits until the peer is heard.
- * @resume: it was, and is to be resumed.
- * @again: there was no answer: it is to be done again.
+ * @due: what its runner is to do: KRC_LARGE_BEGIN and so on, bits.
  * @tries: how often it was.
  * @failed_ns: when that was seen last.
  * @err: its outcome.
@@ -41,8 +44,7 @@ struct krc_large {
 	struct krc_flow flow;
 	struct krc_req req;
 	bool held;
-	bool resume;
-	bool again;
+	u8 due;
 	u8 tries;
 	u64 failed_ns;
 	int err;

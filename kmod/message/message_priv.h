@@ -685,6 +685,16 @@ void krc_proof_heard(struct krc_stream *st);
 #define KRC_LARGE_TRIES 4 /* that a READ is done again because it had no answer */
 
 /**
+ * krc_large_place() - A large message has come: have it READ to where its program has posted a place
+ *	for it, if there is one.
+ * @st: stream, locked, with an inbox.
+ * @letter: letter of the message, which is not in the inbox yet; if there is, it says so.
+ *
+ * krc_stream_run() is to follow. Context: bottom halves off.
+ */
+void krc_large_place(struct krc_stream *st, struct krc_letter *letter);
+
+/**
  * krc_large_resume() - The peer was heard, or is dead: READs that are held may go on.
  * @st: stream, not locked; the caller is its runner.
  *

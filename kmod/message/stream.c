@@ -553,6 +553,8 @@ static void krc_stream_deliver(struct krc_stream *st, struct krc_letter *letter)
 	lockdep_assert_held(&st->lock);
 	st->in.received++;
 	st->in.backlog++;
+	if (letter->kind == KRC_LETTER_LARGE)
+		krc_large_place(st, letter);
 	krc_inbox_put(st->inbox, letter);
 	st->run.events |= KRC_EVENT_LETTER;
 }

@@ -439,6 +439,81 @@ static void krc_test_sender_ends(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->a->last, -ENODEV);
 }
 
+/* ---- a place that the program has posted */
+
+static struct krc_test_large *krc_test_places; /* whose place is free, or NULL */
+
+/* krc_inbox.place */
+static struct krc_large *krc_test_place(struct krc_inbox *inbox, struct krc_stream *stream,
+					u32 length, u64 *ret_name)
+{
+	struct krc_test_large *t = krc_test_places;
+
+	if (!t || length > KRC_TEST_LARGE)
+		return NULL;
+	krc_test_places = NULL;
+	t->fetch.end = t->b;
+	t->fetch.large = (struct krc_large){ .local_addr = KRC_TEST_IOVA,
+					     .lkey = t->to.key.lkey,
+					     .end = krc_test_fetch_end };
+	*ret_name = 77;
+	return &t->fetch.large;
+}
+
+static void krc_test_post_place(struct krc_test_large *t)
+{
+	krc_test_places = t;
+	t->b->inbox.place = krc_test_place;
+}
+
+/* The first message goes to the place, before the program has seen it; the second is fetched. */
+static void krc_test_goes_to_a_place(struct kunit *test)
+{
+	struct krc_test_large *t = &krc_test_large_now;
+
+	krc_test_post_place(t);
+	krc_test_announce(t);
+	KUNIT_EXPECT_TRUE(test, t->b->large->posted);
+	KUNIT_EXPECT_EQ(test, t->b->large->seq, 77ULL);
+	krc_test_until(t->w, READ_ONCE(t->b->fetched) == 1 && READ_ONCE(t->a->done) == 1);
+	KUNIT_EXPECT_EQ(test, t->b->fetch_err, 0);
+	KUNIT_EXPECT_EQ(test, t->a->failed, 0U);
+	KUNIT_EXPECT_EQ(test, memcmp(t->to.bytes, t->from.bytes, KRC_TEST_LARGE), 0);
+	krc_test_goes_on(t);
+	KUNIT_EXPECT_FALSE(test, t->b->large->posted);
+}
+
+/* Its READ has no answer at first: it is done again, to the same place. */
+static void krc_test_place_is_read_again(struct kunit *test)
+{
+	struct krc_test_large *t = &krc_test_large_now;
+
+	krc_test_post_place(t);
+	t->w->side[1].unanswered = 2;
+	krc_test_announce(t);
+	krc_test_until(t->w, READ_ONCE(t->b->fetched) == 1 && READ_ONCE(t->a->done) == 1);
+	KUNIT_EXPECT_EQ(test, t->b->fetch_err, 0);
+	KUNIT_EXPECT_EQ(test, memcmp(t->to.bytes, t->from.bytes, KRC_TEST_LARGE), 0);
+	krc_test_goes_on(t);
+}
+
+/* The program closes before it has seen that a message goes to its place: the place comes back. */
+static void krc_test_place_comes_back_at_the_end(struct kunit *test)
+{
+	struct krc_test_large *t = &krc_test_large_now;
+	struct krc_out *out = krc_test_message(t->a, 4);
+
+	krc_test_post_place(t);
+	out->large = true;
+	out->length = KRC_TEST_LARGE;
+	out->addr = KRC_TEST_IOVA;
+	out->rkey = t->from.key.rkey;
+	KUNIT_ASSERT_EQ(test, krc_stream_send(t->a->stream, out), 0);
+	krc_test_until(t->w, !READ_ONCE(krc_test_places));
+	krc_test_close(t->b, true);
+	krc_test_until(t->w, READ_ONCE(t->b->fetched) == 1 && READ_ONCE(t->a->done) == 1);
+}
+
 static struct kunit_case krc_large_cases[] = { KUNIT_CASE(krc_test_is_fetched),
 					       KUNIT_CASE(krc_test_in_parts),
 					       KUNIT_CASE(krc_test_is_discarded),
@@ -453,6 +528,9 @@ static struct kunit_case krc_large_cases[] = { KUNIT_CASE(krc_test_is_fetched),
 					       KUNIT_CASE(krc_test_read_is_given_up),
 					       KUNIT_CASE(krc_test_read_waits_for_the_peer),
 					       KUNIT_CASE(krc_test_read_ends_with_the_connection),
+					       KUNIT_CASE(krc_test_goes_to_a_place),
+					       KUNIT_CASE(krc_test_place_is_read_again),
+					       KUNIT_CASE(krc_test_place_comes_back_at_the_end),
 					       {} };
 
 static struct kunit_suite krc_large_suite = {

@@ -15,6 +15,7 @@
 #include "user/chardev.h"
 #include "user/lookup.h"
 #include "user/post.h"
+#include "user/posted.h"
 #include "user/queue.h"
 #include "user/recv.h"
 #include "user/send.h"
@@ -47,6 +48,7 @@ union krc_ioc_arg {
 	struct krp_cancel cancel;
 	struct krp_shut shut;
 	struct krp_conn_query conn_query;
+	struct krp_post_recv post_recv;
 };
 
 static int krc_ioc_message(struct krc_context *ctx, unsigned int cmd, union krc_ioc_arg *arg)
@@ -70,6 +72,8 @@ static int krc_ioc_message(struct krc_context *ctx, unsigned int cmd, union krc_
 		return krc_ioc_shut(ctx, &arg->shut);
 	case KRP_IOC_CONN_QUERY:
 		return krc_ioc_conn_query(ctx, &arg->conn_query);
+	case KRP_IOC_POST_RECV:
+		return krc_ioc_post_recv(ctx, &arg->post_recv);
 	default:
 		return -ENOTTY;
 	}

@@ -305,6 +305,18 @@ struct krc_mr *krc_context_mr(struct krc_context *ctx, u32 handle)
 	return mr;
 }
 
+struct krc_mr *krc_context_mr_into(struct krc_context *ctx, u32 handle, u64 addr, u32 length)
+{
+	struct krc_mr *mr = krc_context_mr(ctx, handle);
+	int err = mr ? krc_mr_check(mr, addr, length, true) : -ENOENT;
+
+	if (!err)
+		return mr;
+	if (mr)
+		krc_mr_put(mr, 1);
+	return ERR_PTR(err);
+}
+
 int krc_ioc_mr_reg(struct krc_context *ctx, struct krp_mr_reg *arg)
 {
 	struct krc_port *port = krc_context_port(ctx);
@@ -339,6 +351,7 @@ int krc_ioc_mr_dereg(struct krc_context *ctx, struct krp_mr_dereg *arg)
 	if (!mr)
 		return -ENOENT;
 	krc_mr_uncount(mr);
+	krc_posted_withdraw(ctx, mr);
 	krc_mr_dereg(&mr, 1, true);
 	return 0;
 }
@@ -354,6 +367,7 @@ static u32 krc_context_take_mrs(struct krc_context *ctx, const u32 *handles, u32
 		if (!mrs[i])
 			break;
 		krc_mr_uncount(mrs[i]);
+		krc_posted_withdraw(ctx, mrs[i]);
 	}
 	return i;
 }

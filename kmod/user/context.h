@@ -267,4 +267,16 @@ struct krc_port *krc_context_port(struct krc_context *ctx);
  */
 struct krc_mr *krc_context_mr(struct krc_context *ctx, u32 handle);
 
+/**
+ * krc_context_mr_into() - Get the region that the bytes of a message are to be READ into.
+ * @ctx: context.
+ * @handle: what KRP_IOC_MR_REG returned.
+ * @addr: where they go.
+ * @length: how many.
+ *
+ * Context: not in interrupts.
+ * Return: the region, counted; or ERR_PTR: -ENOENT, -ERANGE (outside the region), -EACCES.
+ */
+struct krc_mr *krc_context_mr_into(struct krc_context *ctx, u32 handle, u64 addr, u32 length);
+
 #endif /* KRC_CONTEXT_H */

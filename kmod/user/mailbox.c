@@ -71,6 +71,7 @@ static int krc_mailbox_make(struct krc_context *ctx, const struct krp_inbox *arg
 	xa_init_flags(&box->talks, XA_FLAGS_ALLOC1);
 	spin_lock_init(&box->lock);
 	INIT_LIST_HEAD(&box->news);
+	krc_posted_init(box);
 	err = krc_charge_inbox(ctx->user, box->pages);
 	if (err)
 		goto err_box;
@@ -114,6 +115,54 @@ bool krc_mailbox_pending(struct krc_mailbox *box)
 	return box && (READ_ONCE(box->inbox.nr) || !list_empty_careful(&box->news));
 }
 
+bool krc_mailbox_begin(struct krc_mailbox *box)
+{
+	bool room;
+
+	spin_lock(&box->lock);
+	room = box->busy < box->depth;
+	box->busy += room;
+	spin_unlock(&box->lock);
+	return room;
+}
+
+void krc_mailbox_unbegin(struct krc_mailbox *box)
+{
+	spin_lock(&box->lock);
+	box->busy--;
+	spin_unlock(&box->lock);
+}
+
+int krc_mailbox_reserve(struct krc_mailbox *box)
+{
+	struct krc_context *ctx = box->ctx;
+
+	if (!krc_ring_reserve(&ctx->ring, 1))
+		return -EAGAIN;
+	if (krc_charge_requests(ctx->user, 1))
+		return 0;
+	krc_ring_unreserve(&ctx->ring, 1);
+	return -EDQUOT;
+}
+
+void krc_mailbox_unreserve(struct krc_mailbox *box)
+{
+	krc_uncharge_requests(box->ctx->user, 1);
+	krc_ring_unreserve(&box->ctx->ring, 1);
+}
+
+void krc_mailbox_complete(struct krc_mailbox *box, const struct krp_cqe *cqe)
+{
+	struct krc_context *ctx = box->ctx;
+
+	local_bh_disable();
+	krc_ring_begin(&ctx->ring);
+	*krc_ring_entry(&ctx->ring, 0) = *cqe;
+	krc_ring_end(&ctx->ring, 1);
+	local_bh_enable();
+	krc_wait_wake(ctx);
+}
+
 struct krc_listener *krc_mailbox_listen(struct krc_context *ctx, u16 service, u32 backlog)
 {
 	struct krc_mailbox *box = krc_mailbox_of(ctx);
@@ -147,6 +196,7 @@ void krc_mailbox_end(struct krc_context *ctx)
 
 	if (!box)
 		return;
+	krc_posted_end(box); /* before the connections, so that nothing more goes there */
 	krc_talk_end_all(box);
 	krc_inbox_end(&box->inbox);
 }
@@ -157,7 +207,8 @@ void krc_mailbox_free(struct krc_context *ctx)
 
 	if (!box)
 		return;
-	WARN_ON(!xa_empty(&box->talks) || !list_empty(&box->news) || box->busy || box->backlog);
+	WARN_ON(!xa_empty(&box->talks) || !list_empty(&box->news) || box->busy || box->backlog ||
+		box->posted.nr);
 	krc_uncharge_inbox(ctx->user, box->pages);
 	xa_destroy(&box->talks);
 	mem_cgroup_put(box->inbox.memcg);

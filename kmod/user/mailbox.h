@@ -18,6 +18,7 @@
 
 #include "message/inbox.h"
 #include "user/context.h"
+#include "user/posted.h"
 
 struct krc_talk;
 
@@ -32,9 +33,10 @@ struct krc_talk;
  * @lock: guards all below, and what struct krc_talk says.
  * @news: talks with something to tell now that is no letter, see krc_talk.news.
  * @depth: messages and READs that may be under way.
- * @busy: those that are.
+ * @busy: those that are; posted buffers, too.
  * @backlog: offers that may wait, of all services that are listened to, and of those that were
  *	until the last of their offers is answered; at most @pages.
+ * @posted: buffers for large messages; has a lock of its own.
  */
 struct krc_mailbox {
 	struct krc_context *ctx;
@@ -48,6 +50,7 @@ struct krc_mailbox {
 	u32 depth;
 	u32 busy;
 	u32 backlog;
+	struct krc_mailbox_posted posted;
 };
 
 /**
@@ -98,6 +101,49 @@ struct krc_listener *krc_mailbox_listen(struct krc_context *ctx, u16 service, u3
  * have any number of offers. Context: may sleep; the port need not be entered.
  */
 void krc_mailbox_unlisten(struct krc_listener *listener);
+
+/**
+ * krc_mailbox_begin() - Count something under way.
+ * @box: mailbox.
+ *
+ * Context: not in interrupts.
+ * Return: whether as much may be; then krc_mailbox_unbegin() ends it.
+ */
+bool krc_mailbox_begin(struct krc_mailbox *box);
+
+/**
+ * krc_mailbox_unbegin() - What krc_mailbox_begin() has counted is not under way any more.
+ * @box: mailbox.
+ *
+ * Context: not in interrupts.
+ */
+void krc_mailbox_unbegin(struct krc_mailbox *box);
+
+/**
+ * krc_mailbox_reserve() - Reserve what something under way needs: its completion, its charge.
+ * @box: mailbox, which has counted it.
+ *
+ * Context: not in interrupts.
+ * Return: 0, -EAGAIN (the ring is full), -EDQUOT (limit of requests).
+ */
+int krc_mailbox_reserve(struct krc_mailbox *box);
+
+/**
+ * krc_mailbox_unreserve() - Undo krc_mailbox_reserve().
+ * @box: mailbox.
+ *
+ * Context: not in interrupts.
+ */
+void krc_mailbox_unreserve(struct krc_mailbox *box);
+
+/**
+ * krc_mailbox_complete() - Tell the program of a context that something has ended.
+ * @box: mailbox, which has krc_mailbox_reserve()d the completion.
+ * @cqe: it.
+ *
+ * Context: not in interrupts.
+ */
+void krc_mailbox_complete(struct krc_mailbox *box, const struct krp_cqe *cqe);
 
 /**
  * krc_mailbox_end() - Abort all connections of a context, and refuse what is offered.

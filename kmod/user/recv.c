@@ -159,7 +159,8 @@ static int krc_recv_letter(struct krp_recv *arg, struct krc_letter *from)
 		.length = from->length,
 		.imm = from->imm,
 		.kind = kinds[from->kind],
-		.flags = from->notify ? KRP_LETTER_AFTER : 0,
+		.flags = (from->notify ? KRP_LETTER_AFTER : 0) |
+			 (from->posted ? KRP_LETTER_POSTED : 0),
 	};
 	u32 length = from->kind == KRC_LETTER_MESSAGE ? from->length : 0;
 	struct krc_stream *stream = READ_ONCE(talk->stream);

@@ -359,16 +359,12 @@ static void krc_fetch_end(struct krc_large *large, int err)
 /* Make a READ. Return: it, with a reservation; or ERR_PTR. */
 static struct krc_fetch *krc_fetch_new(struct krc_talk *talk, const struct krp_large *arg)
 {
-	struct krc_mr *mr = krc_context_mr(talk->box->ctx, arg->mr);
-	struct krc_fetch *fetch = NULL;
-	int err;
+	struct krc_mr *mr = krc_context_mr_into(talk->box->ctx, arg->mr, arg->addr, arg->length);
+	struct krc_fetch *fetch;
+	int err = -ENOMEM;
 
-	if (!mr)
-		return ERR_PTR(-ENOENT);
-	err = krc_mr_check(mr, arg->addr, arg->length, true);
-	if (err)
-		goto err_mr;
-	err = -ENOMEM;
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
 	fetch = kzalloc(sizeof(*fetch), GFP_KERNEL_ACCOUNT);
 	if (!fetch)
 		goto err_mr;

@@ -38,8 +38,8 @@ static void krc_talk_free(struct kref *ref)
 	struct krc_talk *talk = container_of(ref, struct krc_talk, ref);
 	struct krc_context *ctx = talk->box->ctx;
 
-	WARN_ON(talk->busy || talk->stream || talk->offer || !list_empty(&talk->list) ||
-		!list_empty(&talk->held));
+	WARN_ON(talk->busy || talk->placed || talk->stream || talk->offer ||
+		!list_empty(&talk->list) || !list_empty(&talk->held));
 	xa_erase(&talk->box->talks, talk->id);
 	krc_uncharge(&talk->charge);
 	mutex_destroy(&talk->control);
@@ -236,17 +236,13 @@ static void krc_talk_finish(struct krc_talk *talk)
 
 int krc_talk_reserve(struct krc_talk *talk)
 {
-	struct krc_context *ctx = talk->box->ctx;
-	int err = -EAGAIN;
+	int err;
 
 	if (!krc_talk_begin(talk))
-		return err;
-	if (krc_ring_reserve(&ctx->ring, 1)) {
-		if (krc_charge_requests(ctx->user, 1))
-			return 0;
-		krc_ring_unreserve(&ctx->ring, 1);
-		err = -EDQUOT;
-	}
+		return -EAGAIN;
+	err = krc_mailbox_reserve(talk->box);
+	if (!err)
+		return 0;
 	krc_talk_finish(talk);
 	krc_talk_put(talk);
 	return err;
@@ -254,27 +250,19 @@ int krc_talk_reserve(struct krc_talk *talk)
 
 void krc_talk_unreserve(struct krc_talk *talk)
 {
-	struct krc_context *ctx = talk->box->ctx;
-
-	krc_uncharge_requests(ctx->user, 1);
-	krc_ring_unreserve(&ctx->ring, 1);
+	krc_mailbox_unreserve(talk->box);
 	krc_talk_finish(talk);
 	krc_talk_put(talk);
 }
 
 void krc_talk_complete(struct krc_talk *talk, struct krp_cqe *cqe)
 {
-	struct krc_context *ctx = talk->box->ctx;
+	struct krc_mailbox *box = talk->box;
 
 	cqe->queue = talk->id;
-	krc_uncharge_requests(ctx->user, 1);
+	krc_uncharge_requests(box->ctx->user, 1);
 	krc_talk_finish(talk); /* a program that sees the completion may send */
-	local_bh_disable();
-	krc_ring_begin(&ctx->ring);
-	*krc_ring_entry(&ctx->ring, 0) = *cqe;
-	krc_ring_end(&ctx->ring, 1);
-	local_bh_enable();
-	krc_wait_wake(ctx);
+	krc_mailbox_complete(box, cqe);
 	krc_talk_put(talk);
 }
 

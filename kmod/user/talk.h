@@ -54,6 +54,7 @@ enum krc_talk_state {
  * @err: of what it has died.
  * @busy: messages and READs under way.
  * @larges: struct krc_send of announced messages under way.
+ * @placed: posted buffers to which its messages go; under krc_mailbox_posted.lock.
  */
 struct krc_talk {
 	struct kref ref;
@@ -75,6 +76,7 @@ struct krc_talk {
 	int err;
 	u32 busy;
 	struct list_head larges;
+	u32 placed;
 };
 
 /**

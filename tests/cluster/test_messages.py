@@ -122,6 +122,42 @@ def test_a_large_message_is_announced_read_and_done(cluster):
         check(counts["large"] == 2 and not counts["failed"], f"{counts}")
 
 
+@limit(400)
+def test_a_large_message_goes_to_a_posted_buffer(cluster):
+    """512 KiB each: the receiver's card READs every byte once, to where its program has said
+    before; no SEND has any. All is given back, also the buffers to which no message went."""
+    count, half = 12, MIB // 2
+    with talking(cluster) as (node1, node2):
+        before_held = held(node1)
+        with listening(node1, "collect") as end:
+            before = _ops(node1)
+            _run(node2, f"announce {node1.spec.address} {SERVICE} {count} {half}")
+            got = _more(before, _ops(node1))
+            print(f"    receiver {got}", flush=True)
+            counts = end()
+        check(counts["posted"] == count and not counts["fetched"], f"{counts}")
+        check(got.get(("READ", SEGMENT)) == count * half // SEGMENT, f"{got}")
+        check(not [key for key in got if key[0] == "SEND" and key[1] > 1024], f"copied: {got}")
+        given_back(node1, before_held, 60)
+
+
+@limit(400)
+def test_posted_buffers_get_each_message(cluster):
+    """Several connections to one program's buffers, with messages that fit the small one, the
+    others, and none, while packets come late: each once, in order, byte for byte."""
+    with talking(cluster) as (node1, node2), listening(node1, "collect") as end:
+        cluster.fabric.disorder(node1.spec.index, 20, 20)
+        announce = f"{AS_USER} {PROGRAM} announce {node1.spec.address} {SERVICE} 24"
+        command = " & ".join(f"{announce} {size}" for size in (4096, 100000, MIB // 2, MIB))
+        node2.run(f"({command}; wait) >{OUT}-announce.out 2>&1", timeout=300)
+        cluster.fabric.reset()
+        said = node2.run(f"cat {OUT}-announce.out").out
+        check(said.split() == ["announced=24"] * 4, said)
+        counts = end()
+        check(counts["fetched"] >= 24, f"1 MiB fits no buffer: {counts}")
+        check(counts["posted"] + counts["fetched"] == 96 and counts["posted"] >= 24, f"{counts}")
+
+
 @contextlib.contextmanager
 def numbers(node1, node2):
     """Numbered messages, small and large, from node2 to node1 in a block, with what befalls them

@@ -61,6 +61,7 @@ static void bad_pointers(int fd, void *bad, const char *what)
 		{ KRP_IOC_CANCEL, "CANCEL" },
 		{ KRP_IOC_SHUT, "SHUT" },
 		{ KRP_IOC_CONN_QUERY, "CONN_QUERY" },
+		{ KRP_IOC_POST_RECV, "POST_RECV" },
 	};
 	char name[80];
 	size_t i;

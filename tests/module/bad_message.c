@@ -127,6 +127,57 @@ static void bad_numbers(struct dev *dev)
 	tap_equal("query: pad", dev_ioctl(dev->fd, KRP_IOC_CONN_QUERY, &query), -EINVAL);
 }
 
+static int post_recv(struct dev *dev, struct krp_post_recv *arg)
+{
+	return dev_ioctl(dev->fd, KRP_IOC_POST_RECV, arg);
+}
+
+/* A buffer that can't be posted, or taken back. The inbox has room for 16 under way. */
+static void bad_posted(struct dev *dev)
+{
+	struct dev_region local, remote;
+	struct krp_post_recv post = { .length = 64, .mr = NOBODY };
+	struct krp_post_recv cancel = { .user_data = 7, .flags = KRP_RECV_CANCEL };
+	unsigned int i;
+
+	dev_region_or_die(dev, 4096, KRP_ACCESS_LOCAL_WRITE, &local);
+	dev_region_or_die(dev, 4096, KRP_ACCESS_REMOTE_READ, &remote);
+	tap_equal("post: no region", post_recv(dev, &post), -ENOENT);
+	post.mr = remote.handle;
+	post.addr = (uintptr_t)remote.mem;
+	tap_equal("post: the region does not allow it", post_recv(dev, &post), -EACCES);
+	post.mr = local.handle;
+	post.addr = (uintptr_t)local.mem + 4096 - 63;
+	tap_equal("post: outside", post_recv(dev, &post), -ERANGE);
+	post.addr = (uintptr_t)local.mem;
+	post.length = 0;
+	tap_equal("post: no bytes", post_recv(dev, &post), -EINVAL);
+	post.length = KRP_SEND_LARGE_MAX + 1;
+	tap_equal("post: too many bytes", post_recv(dev, &post), -EINVAL);
+	post.length = 64;
+	post.flags = 2;
+	tap_equal("post: flags", post_recv(dev, &post), -EINVAL);
+	post.flags = 0;
+	post.rsvd = 1;
+	tap_equal("post: pad", post_recv(dev, &post), -EINVAL);
+	post.rsvd = 0;
+	tap_equal("take back: none", post_recv(dev, &cancel), -ENOENT);
+	cancel.length = 64;
+	tap_equal("take back: a length", post_recv(dev, &cancel), -EINVAL);
+	cancel.length = 0;
+	post.user_data = 7;
+	for (i = 0; i < 8; i++)
+		if (post_recv(dev, &post))
+			break;
+	tap_equal("post: half of what may be under way", i, 8);
+	tap_equal("post: more", post_recv(dev, &post), -EAGAIN);
+	tap_equal("take back: all of them", post_recv(dev, &cancel), 0);
+	tap_equal("take back: again", post_recv(dev, &cancel), -ENOENT);
+	tap_equal("post: again", post_recv(dev, &post), 0);
+	tap_equal("the region goes, and takes it back", dev_deregister(dev, local.handle), 0);
+	tap_equal("take back: it is gone", post_recv(dev, &cancel), -ENOENT);
+}
+
 static void bad_opens(struct dev *dev)
 {
 	struct krp_open open = { .service = SERVICE, .timeout_ms = 100, .depth = 1 };
@@ -163,6 +214,7 @@ void bad_messages(void)
 	bad_send(&dev);
 	bad_regions(&dev);
 	bad_numbers(&dev);
+	bad_posted(&dev);
 	bad_opens(&dev);
 	tap_equal("listen: no backlog", listen_bad(&dev, KRP_BIND_LISTEN, 0), -EINVAL);
 	tap_equal("listen: backlog without listening", listen_bad(&dev, 0, 1), -EINVAL);

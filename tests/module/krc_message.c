@@ -7,6 +7,7 @@
  *   krc_message deaf SERVICE		the same, but accept one connection and take nothing then
  *   krc_message sink SERVICE		take numbered messages, and tell how many when the sender ends
  *   krc_message judge SERVICE		take what `restless` ones send, until SIGTERM
+ *   krc_message collect SERVICE	post buffers, and take what `announce` ones send, until SIGTERM
  *   krc_message watch SERVICE		let one program WRITE, and look at what its messages tell of
  *   krc_message stand SERVICE POINT	listen, go to a point of message_kill.c, say "there", and stay
  *					until SIGTERM; then a line of what it is told
@@ -34,6 +35,8 @@
  *   krc_message after ADDRESS SERVICE ROUNDS
  *					to `watch`: WRITEs, and a message after each; then close the
  *					queue under the last ones
+ *   krc_message announce ADDRESS SERVICE COUNT BYTES
+ *					to `collect`: so many messages of so many bytes
  *
  * The last line of the others is KEY=NUMBER...; the status is 1 if anything was not as it must be.
  */
@@ -281,6 +284,8 @@ static int mt_listeners(int argc, char **argv)
 		return mt_judge(service);
 	if (!strcmp(argv[1], "watch"))
 		return mt_watch(service);
+	if (!strcmp(argv[1], "collect"))
+		return mt_collect(service);
 	return -1;
 }
 
@@ -313,6 +318,9 @@ static int mt_connectors(int argc, char **argv)
 		return -1;
 	if (!strcmp(argv[1], "restless") && !strcmp(argv[5], "twice"))
 		return mt_restless(&peer, mt_number(argv[4], 1000, "ID"), 1);
+	if (!strcmp(argv[1], "announce"))
+		return mt_announce(&peer, mt_number(argv[4], 1000000, "COUNT"),
+				   mt_number(argv[5], KRCORE_SEND_LARGE_MAX, "BYTES"));
 	if (!strcmp(argv[1], "beside")) {
 		other = mt_key(argv[2], argv[4]);
 		return mt_beside(&peer, &other, mt_number(argv[5], 1000000, "ROUNDS"));

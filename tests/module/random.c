@@ -124,7 +124,7 @@ static bool random_call(struct random_state *r, int fd)
 		KRP_IOC_MR_DEREG_MANY, KRP_IOC_LOOKUP,	     KRP_IOC_PUBLISH, KRP_IOC_WATCH,
 		KRP_IOC_INBOX,	       KRP_IOC_OPEN,	     KRP_IOC_ACCEPT,  KRP_IOC_SEND,
 		KRP_IOC_RECV,	       KRP_IOC_LARGE,	     KRP_IOC_CANCEL,  KRP_IOC_SHUT,
-		KRP_IOC_CONN_QUERY,
+		KRP_IOC_CONN_QUERY,    KRP_IOC_POST_RECV,
 	};
 	unsigned long request = known[random_number(r) % (sizeof(known) / sizeof(known[0]))];
 	uint64_t arg[ARG_BYTES_MAX / 8];

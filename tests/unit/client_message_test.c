@@ -37,6 +37,7 @@ static union {
 	struct krp_large large;
 	struct krp_cancel cancel;
 	struct krp_shut shut;
+	struct krp_post_recv post_recv;
 	struct krp_wait wait;
 } test_arg;
 static int test_errno;
@@ -363,6 +364,37 @@ static void test_large(void **state)
 	assert_int_equal(krcore_discard(&test_node, &letter), -EBUSY);
 }
 
+static void test_posted(void **state)
+{
+	const struct krcore_letter letter = {
+		.kind = KRCORE_LETTER_LARGE, .flags = KRCORE_LETTER_POSTED, .seq = 9, .length = 64
+	};
+	const struct krcore_mr mr = { .handle = 8 };
+	char place[64];
+
+	(void)state;
+	assert_int_equal(krcore_post_recv(&test_node, &mr, place, sizeof(place), 9), 0);
+	assert_int_equal(test_request, KRP_IOC_POST_RECV);
+	assert_int_equal(test_arg.post_recv.user_data, 9);
+	assert_int_equal(test_arg.post_recv.addr, (uintptr_t)place);
+	assert_int_equal(test_arg.post_recv.mr, 8);
+	assert_int_equal(test_arg.post_recv.length, 64);
+	assert_int_equal(test_arg.post_recv.flags, 0);
+	assert_int_equal(krcore_cancel_recv(&test_node, 9), 0);
+	assert_int_equal(test_arg.post_recv.user_data, 9);
+	assert_int_equal(test_arg.post_recv.flags, KRP_RECV_CANCEL);
+	assert_int_equal(test_arg.post_recv.addr | test_arg.post_recv.mr, 0);
+	/* its seq would name another message */
+	test_calls = 0;
+	assert_int_equal(krcore_fetch(&test_node, &letter, 0, &mr, place, 64, 0, 0), -EINVAL);
+	assert_int_equal(krcore_discard(&test_node, &letter), -EINVAL);
+	assert_int_equal(test_calls, 0);
+	test_errno = EAGAIN;
+	assert_int_equal(krcore_post_recv(&test_node, &mr, place, 64, 9), -EAGAIN);
+	test_errno = ENOENT;
+	assert_int_equal(krcore_cancel_recv(&test_node, 9), -ENOENT);
+}
+
 static void test_end(void **state)
 {
 	(void)state;
@@ -431,6 +463,7 @@ int main(void)
 		cmocka_unit_test_setup(test_wait_any, test_begin),
 		cmocka_unit_test_setup(test_letter_peer, test_begin),
 		cmocka_unit_test_setup(test_large, test_begin),
+		cmocka_unit_test_setup(test_posted, test_begin),
 		cmocka_unit_test_setup(test_end, test_begin),
 		cmocka_unit_test_setup(test_query, test_begin),
 	};

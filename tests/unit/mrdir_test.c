@@ -278,6 +278,8 @@ KRP_STATIC_ASSERT(offsetof(struct krp_shut, how) == 4, "krp_shut");
 KRP_STATIC_ASSERT(offsetof(struct krp_conn_query, peer) == 16, "krp_conn_query");
 KRP_STATIC_ASSERT(offsetof(struct krp_conn_query, sent) == 80, "krp_conn_query");
 KRP_STATIC_ASSERT(offsetof(struct krp_conn_query, foreign) == 124, "krp_conn_query");
+KRP_STATIC_ASSERT(offsetof(struct krp_post_recv, mr) == 16, "krp_post_recv");
+KRP_STATIC_ASSERT(offsetof(struct krp_post_recv, flags) == 24, "krp_post_recv");
 
 KRP_STATIC_ASSERT(KRP_IOC_INBOX == 0x4010b718U, "KRP_IOC_INBOX");
 KRP_STATIC_ASSERT(KRP_IOC_OPEN == 0xc060b719U, "KRP_IOC_OPEN");
@@ -288,6 +290,7 @@ KRP_STATIC_ASSERT(KRP_IOC_LARGE == 0x4030b71dU, "KRP_IOC_LARGE");
 KRP_STATIC_ASSERT(KRP_IOC_CANCEL == 0x4010b71eU, "KRP_IOC_CANCEL");
 KRP_STATIC_ASSERT(KRP_IOC_SHUT == 0x4008b71fU, "KRP_IOC_SHUT");
 KRP_STATIC_ASSERT(KRP_IOC_CONN_QUERY == 0xc080b720U, "KRP_IOC_CONN_QUERY");
+KRP_STATIC_ASSERT(KRP_IOC_POST_RECV == 0x4020b721U, "KRP_IOC_POST_RECV");
 
 static void print_entry(const char *name, const struct krp_mrdir_entry *e)
 {

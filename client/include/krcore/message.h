@@ -12,7 +12,9 @@
  *
  * Up to KRCORE_SEND_COPY_MAX bytes are copied at both ends (krcore_send()). A message in
  * registered memory is announced instead (krcore_send_large()): the receiver says where it wants
- * the bytes, and its NIC READs them to there (krcore_fetch()), without a copy at either end.
+ * the bytes, and its NIC READs them to there (krcore_fetch()), without a copy at either end. It
+ * may say so before: a buffer that was posted (krcore_post_recv()) gets the next message that fits,
+ * without a call.
  *
  * Each message sent has one completion, KRCORE_OP_SEND, taken by krcore_poll(): the peer's node
  * has the message, or the bytes that were announced are the sender's again. A peer that does not
@@ -40,10 +42,12 @@ extern "C" {
 #define KRCORE_USER_MAX 32 /* bytes that both ends say to each other before */
 #define KRCORE_RECV_MAX 1024 /* letters in one krcore_recv() */
 #define KRCORE_CONNECTION_DEPTH_MAX 1024
+#define KRCORE_POSTED_MAX 1024 /* buffers of krcore_post_recv() */
 
 /* krcore_wc.opcode, besides those of queue.h */
 #define KRCORE_OP_SEND 5
 #define KRCORE_OP_FETCH 6
+#define KRCORE_OP_RECV 7 /* of krcore_post_recv() */
 
 /* krcore_letter.kind */
 #define KRCORE_LETTER_OFFER 1 /* a peer wants to connect: krcore_accept() or krcore_refuse() */
@@ -61,6 +65,7 @@ extern "C" {
 
 /* krcore_letter.flags */
 #define KRCORE_LETTER_AFTER 0x1 /* MESSAGE: the sender's WRITEs before it are done */
+#define KRCORE_LETTER_POSTED 0x2 /* LARGE: it goes to a buffer of krcore_post_recv() */
 
 /* krcore_fetch() flags */
 #define KRCORE_FETCH_KEEP 0x1 /* more of it is fetched later: the sender goes on waiting */
@@ -78,7 +83,8 @@ extern "C" {
 
 /**
  * struct krcore_letter - What has come.
- * @seq: MESSAGE: its number on the connection; LARGE: its name; else 0.
+ * @seq: MESSAGE: its number on the connection; LARGE: its name, or with KRCORE_LETTER_POSTED
+ *	user_data of krcore_post_recv(); else 0.
  * @connection: number of the connection; OFFER: of the new one.
  * @status: DIED: a negative errno: -ECONNREFUSED (nobody listens there, or the program refused),
  *	-EBUSY (as many wait to be accepted as may), -ESTALE (the peer's node was started anew:
@@ -90,7 +96,7 @@ extern "C" {
  * @offset: where its bytes are in the buffer of krcore_recv(); a multiple of 8.
  * @bytes: how many these are: MESSAGE: @length; OFFER, OPENED: see krcore_letter_peer(); else 0.
  * @kind: KRCORE_LETTER_*.
- * @flags: KRCORE_LETTER_AFTER: it was sent with KRCORE_SEND_AFTER.
+ * @flags: KRCORE_LETTER_*.
  * @rsvd: zero.
  */
 struct krcore_letter {
@@ -452,7 +458,8 @@ int krcore_letter_peer(const struct krcore_letter *letter, const void *buffer,
  *
  * Return:
  * * 0 - success.
- * * %-EINVAL - beyond the end of the message, @flags, or @letter is of another kind.
+ * * %-EINVAL - beyond the end of the message, @flags, or @letter is of another kind, or goes to a
+ *   buffer that was posted.
  * * %-ENOENT - no such connection or region; or the message was fetched, discarded or taken back.
  * * %-EBUSY - it is being fetched.
  * * %-EACCES - the region does not allow it.
@@ -466,6 +473,57 @@ int krcore_letter_peer(const struct krcore_letter *letter, const void *buffer,
 int krcore_fetch(struct krcore_node *node, const struct krcore_letter *letter, uint64_t offset,
 		 const struct krcore_mr *mr, void *local, uint32_t bytes, uint32_t flags,
 		 uint64_t user_data);
+
+/**
+ * krcore_post_recv() - Lend a buffer for a message that will be announced.
+ * @node: node.
+ * @mr: region with KRCORE_ACCESS_LOCAL_WRITE.
+ * @local: first byte of the buffer, in @mr.
+ * @bytes: its size, 1 to KRCORE_SEND_LARGE_MAX.
+ * @user_data: given back in the completion, whose opcode is KRCORE_OP_RECV, and in the letter.
+ *
+ * The next message of any connection that is announced, and not longer, is READ there as soon as it
+ * has come. Buffers are used in the order in which they were posted; one that is too small is passed
+ * over, of the first 16. If none of these fits, the letter is one for krcore_fetch(). Where a node has
+ * several connections, each has at most half of the buffers at once.
+ *
+ * Each buffer has one completion. Its krcore_wc.queue is the connection, or 0 if no message went
+ * there; its status 0, -ECANCELED (krcore_cancel_recv(), krcore_mr_dereg(), or the sender took the
+ * message back), or another one of krcore_fetch(). The letter of the message, which has
+ * KRCORE_LETTER_POSTED and @user_data in krcore_letter.seq, comes in the order of its connection,
+ * before the completion or after it; after krcore_shutdown() of the connection not at all.
+ *
+ * At most half of what may be under way (krcore_inbox_create()) are buffers, and KRCORE_POSTED_MAX;
+ * one may always be posted.
+ *
+ * Return:
+ * * 0 - success.
+ * * %-EINVAL - @bytes is out of its range.
+ * * %-ENOENT - no such region.
+ * * %-EACCES - the region does not allow it.
+ * * %-ERANGE - outside the region.
+ * * %-EAGAIN - as much is under way, or posted, as may be: take completions first.
+ * * %-EBADFD - @node has no inbox.
+ * * %-EDQUOT - limit of the user.
+ * * %-ENODEV - the device is gone.
+ * * %-ENOMEM - no memory.
+ */
+int krcore_post_recv(struct krcore_node *node, const struct krcore_mr *mr, void *local,
+		     uint32_t bytes, uint64_t user_data);
+
+/**
+ * krcore_cancel_recv() - Take back buffers that no message goes to.
+ * @node: node.
+ * @user_data: those with this user_data of krcore_post_recv().
+ *
+ * Their completions, with -ECANCELED, can be taken when this returns.
+ *
+ * Return:
+ * * 0 - success.
+ * * %-ENOENT - there is none; a message goes to it, or it has completed.
+ * * %-EBADFD - @node has no inbox.
+ */
+int krcore_cancel_recv(struct krcore_node *node, uint64_t user_data);
 
 /**
  * krcore_discard() - Do without a message that was announced, or without the rest of it.
