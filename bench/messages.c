@@ -5,7 +5,7 @@
  *	bench_messages krcore|verbs_rc|verbs_ud|tcp TARGET echo|receive BYTES ROUNDS
  *	bench_messages krcore|verbs_rc|verbs_ud TARGET send BYTES ROUNDS
  *	bench_messages krcore TARGET fetch BYTES ROUNDS
- *	bench_messages krcore TARGET pull BYTES OUTSTANDING ROUNDS [copied]
+ *	bench_messages krcore TARGET pull BYTES OUTSTANDING ROUNDS [copied|posted]
  *	bench_messages krcore TARGET crowd CONNECTIONS OUTSTANDING SECONDS
  *	bench_messages krcore TARGET keep CONNECTIONS
  *
@@ -15,10 +15,11 @@
  * when it was sent. send: one that wants no answer, until its completion. fetch: one that is
  * announced, from when the program knows of it until its bytes are there. pull: ROUNDS transfers
  * from the server, OUTSTANDING of them at once, each as one message that is announced and fetched,
- * all to one place, or as messages of at most KRCORE_SEND_COPY_MAX bytes that are copied. crowd: so
- * many connections, each of which has OUTSTANDING messages of 64 bytes there or on their way back
- * all the time; how many came back on each. keep: so many connections on which nothing is said; says
- * "held" when all are open, and sleeps.
+ * all to one place, or as messages of at most KRCORE_SEND_COPY_MAX bytes that are copied; posted:
+ * that place is lent before, and what comes too soon for that is fetched. crowd: so many
+ * connections, each of which has OUTSTANDING messages of 64 bytes there or on their way back all the
+ * time; how many came back on each. keep: so many connections on which nothing is said; says "held"
+ * when all are open, and sleeps.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -36,6 +37,7 @@
 #include "bench/way.h"
 
 #define BN_WARM 20
+#define BN_LENT 2 /* buffers for each transfer that is outstanding */
 #define BN_TIMEOUT_MS 10000
 #define BN_CROWD_BYTES 64
 #define BN_CROWD_MAX 1024 /* connections */
@@ -435,8 +437,8 @@ static void bn_pull_copied(struct bn_box *box, const struct bn_pull *pull)
 	}
 }
 
-/* Ask for transfers; the server has read that. */
-static void bn_pull_ask(struct bn_talk *talk, const struct bn_pull *pull)
+/* Ask for transfers. */
+static void bn_pull_send(struct bn_talk *talk, const struct bn_pull *pull)
 {
 	struct krcore_send_wr wr = {
 		.addr = (uintptr_t)pull,
@@ -446,11 +448,88 @@ static void bn_pull_ask(struct bn_talk *talk, const struct bn_pull *pull)
 	};
 
 	bn_box_send(&talk->box, &wr, 1);
+}
+
+/* The same; the server has read that. */
+static void bn_pull_ask(struct bn_talk *talk, const struct bn_pull *pull)
+{
+	bn_pull_send(talk, pull);
 	bn_krcore_sent(talk);
 }
 
-static void bn_pull_once(struct bn_talk *talk, const struct bn_pull *pull)
+/* Lend the place to so many messages more. */
+static void bn_lend(struct bn_box *box, const struct bn_pull *pull, uint64_t nr)
 {
+	for (; nr; nr--, box->under_way++)
+		if (krcore_post_recv(box->node, &box->mr, box->memory, (uint32_t)pull->bytes, 0))
+			bn_krcore_die("krcore_post_recv");
+}
+
+/* Take completions; buffers that were used are lent again. Return: transfers that are done. */
+static uint64_t bn_lent_done(struct bn_box *box, const struct bn_pull *pull)
+{
+	struct krcore_wc wcs[BN_BOX_LETTERS];
+	int nr = krcore_poll(box->node, wcs, BN_BOX_LETTERS), i;
+	uint64_t done = 0, used = 0;
+
+	if (nr < 0)
+		bn_krcore_die("krcore_poll");
+	box->under_way -= (uint64_t)nr;
+	for (i = 0; i < nr; i++) {
+		if (wcs[i].status && (wcs[i].opcode != KRCORE_OP_RECV || wcs[i].queue))
+			bn_wrong("a transfer has failed");
+		used += !wcs[i].status && wcs[i].opcode == KRCORE_OP_RECV;
+		done += !wcs[i].status && wcs[i].opcode != KRCORE_OP_SEND;
+	}
+	bn_lend(box, pull, used);
+	return done;
+}
+
+/* Take letters. Return: how many. */
+static uint64_t bn_lent_letters(struct bn_box *box, const struct bn_pull *pull)
+{
+	unsigned int nr = bn_box_take(box, BN_BOX_LETTERS, 0), i;
+
+	for (i = 0; i < nr; i++) {
+		const struct krcore_letter *letter = &box->letters[i];
+
+		if (letter->kind != KRCORE_LETTER_LARGE || letter->length != pull->bytes)
+			bn_wrong("not the message that was asked for");
+		if (letter->flags & KRCORE_LETTER_POSTED)
+			continue;
+		if (krcore_fetch(box->node, letter, 0, &box->mr, box->memory, letter->length, 0, 0))
+			bn_krcore_die("krcore_fetch");
+		box->under_way++;
+	}
+	return nr;
+}
+
+/* Transfers to buffers that are lent before. */
+static void bn_pull_lent(struct bn_talk *talk, const struct bn_pull *pull)
+{
+	struct bn_box *box = &talk->box;
+	uint64_t done = 0, letters = 0;
+
+	bn_lend(box, pull, BN_LENT * (uint64_t)pull->outstanding);
+	bn_pull_send(talk, pull);
+	while (done < pull->rounds || letters < pull->rounds) {
+		if (krcore_wait_any(box->node, BN_TIMEOUT_MS))
+			bn_krcore_die("krcore_wait_any");
+		done += bn_lent_done(box, pull);
+		letters += bn_lent_letters(box, pull);
+	}
+	if (krcore_cancel_recv(box->node, 0))
+		bn_krcore_die("krcore_cancel_recv");
+	while (box->under_way)
+		bn_lent_done(box, pull);
+}
+
+static void bn_pull_once(struct bn_talk *talk, const struct bn_pull *pull, bool lent)
+{
+	if (lent) {
+		bn_pull_lent(talk, pull);
+		return;
+	}
 	bn_pull_ask(talk, pull);
 	if (pull->copied)
 		bn_pull_copied(&talk->box, pull);
@@ -483,17 +562,17 @@ static void bn_fetch(const char *target, uint64_t bytes, uint64_t rounds)
 	bn_krcore_close(talk);
 }
 
-static void bn_pull(const char *target, const struct bn_pull *pull)
+static void bn_pull(const char *target, const struct bn_pull *pull, bool lent)
 {
 	struct bn_talk *talk = bn_krcore_open(target);
 	struct bn_pull warm = *pull;
 	uint64_t begin_ns, took_ns;
 
 	warm.rounds = pull->outstanding;
-	bn_pull_once(talk, &warm);
+	bn_pull_once(talk, &warm, lent);
 	begin_ns = bn_now_ns();
 	BN_MARK(BEGIN);
-	bn_pull_once(talk, pull);
+	bn_pull_once(talk, pull, lent);
 	BN_MARK(END);
 	took_ns = bn_now_ns() - begin_ns;
 	printf("{\"system\": \"krcore\", \"case\": \"pull\", \"n\": %" PRIu64
@@ -620,7 +699,7 @@ static int bn_usage(const char *program)
 		"usage: %s krcore|verbs_rc|verbs_ud|tcp TARGET echo|receive BYTES ROUNDS\n"
 		"       %s krcore|verbs_rc|verbs_ud TARGET send BYTES ROUNDS\n"
 		"       %s krcore TARGET fetch BYTES ROUNDS\n"
-		"       %s krcore TARGET pull BYTES OUTSTANDING ROUNDS [copied]\n"
+		"       %s krcore TARGET pull BYTES OUTSTANDING ROUNDS [copied|posted]\n"
 		"       %s krcore TARGET crowd CONNECTIONS OUTSTANDING SECONDS\n"
 		"       %s krcore TARGET keep CONNECTIONS\n",
 		program, program, program, program, program, program);
@@ -631,16 +710,17 @@ static int bn_usage(const char *program)
 static int bn_more(int argc, char **argv)
 {
 	static struct bn_many crowd;
+	bool lent = argc == 8 && !strcmp(argv[7], "posted");
 
-	if (!strcmp(argv[3], "pull") && (argc == 7 || !strcmp(argv[7], "copied"))) {
+	if (!strcmp(argv[3], "pull") && (argc == 7 || lent || !strcmp(argv[7], "copied"))) {
 		const struct bn_pull pull = {
 			.bytes = bn_number(argv[4], 1, BN_BOX_MEMORY, "BYTES"),
 			.outstanding = (uint32_t)bn_number(argv[5], 1, 64, "OUTSTANDING"),
 			.rounds = bn_number(argv[6], 1, 10000000, "ROUNDS"),
-			.copied = argc == 8,
+			.copied = argc == 8 && !lent,
 		};
 
-		bn_pull(argv[2], &pull);
+		bn_pull(argv[2], &pull, lent);
 		return 0;
 	}
 	if (strcmp(argv[3], "crowd") != 0 || argc != 7)

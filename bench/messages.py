@@ -5,8 +5,9 @@ krcore's connections beside SEND and RECV of plain verbs over RC (`verbs_rc`) an
 (`verbs_ud`) and beside TCP, on the same card in the same guests in the same run, in turns.
 
 Cases: `echo`, 64 bytes there and back, one at a time, in microseconds; `zero_copy`, messages
-of 1 MiB that are announced and fetched, beside READs of as much over RC by a program that
-knows already where they are, 4 outstanding, MiB a second; `cross_over`, the same for 1 KiB to
+of 1 MiB that are announced, and READ to buffers that were posted (`krcore`) or fetched
+(`krcore_fetched`), beside READs of as much over RC by a program that knows already where they
+are, 4 outstanding, MiB a second; `cross_over`, the same for 1 KiB to
 4 MiB, and beside transfers in messages of at most 4032 bytes that are copied
 (`krcore_copied`); `rate`, messages there and back a second by 1 and by 24 connections with 12
 under way each; `fairness`, 200 connections from three guests to one program; `memory`, of a node
@@ -169,7 +170,7 @@ class Messages:
         if system == "verbs_rc":        # of ./run bench data, where rounds have 4 requests
             return (f"bench_data verbs {self.targets['rdma_cm']} read {size} {OUTSTANDING} 1 "
                     f"{rounds // OUTSTANDING} stream")
-        words = " copied" if system == "krcore_copied" else ""
+        words = {"krcore": " posted", "krcore_copied": " copied"}.get(system, "")
         return (f"bench_messages krcore {self.targets['krcore']} pull {size} {OUTSTANDING} "
                 f"{rounds}{words}")
 
@@ -202,7 +203,7 @@ class Messages:
 
     def zero_copy(self):
         """Large messages: announced, and READ to where they are wanted."""
-        self._transfers("zero_copy", LARGE, ("verbs_rc", "krcore"))
+        self._transfers("zero_copy", LARGE, ("verbs_rc", "krcore_fetched", "krcore"))
 
     def cross_over(self):
         """All sizes, copied and not; and from which on it is not worth it to copy."""

@@ -93,9 +93,10 @@ class Rows(unittest.TestCase):
         self.assertEqual(asked, list(messages.ECHOERS) * messages.TURNS)
 
     def test_zero_copy(self):
-        """1 MiB beside READs of as much, as a speedup."""
+        """1 MiB, to buffers that were posted and fetched, beside READs of as much, as a speedup."""
         lab = run("zero_copy")
-        peer, ours = lab.rows
+        peer, fetched, ours, beside = lab.rows
+        self.assertEqual((fetched["system"], beside["peer"]), ("krcore_fetched", "krcore_fetched"))
         self.assertEqual((peer["system"], peer["p50"], peer["bytes"]), ("verbs_rc", 400.0, 1 << 20))
         self.assertEqual((ours["peer"], ours["ratio_of"], ours["bytes"]),
                          ("verbs_rc", "speedup", 1 << 20))
@@ -104,7 +105,9 @@ class Rows(unittest.TestCase):
         self.assertEqual(len(reads), messages.TURNS)
         # as many bytes by both: a round of bench_data has OUTSTANDING requests
         rounds = int(reads[0].split()[-2]) * messages.OUTSTANDING
-        self.assertIn(f"pull {1 << 20} {messages.OUTSTANDING} {rounds}", lab.asked[1])
+        pull = f"pull {1 << 20} {messages.OUTSTANDING} {rounds}"
+        self.assertTrue(lab.asked[1].endswith(pull), lab.asked[1])
+        self.assertTrue(lab.asked[2].endswith(f"{pull} posted"), lab.asked[2])
 
     def test_cross_over(self):
         """All sizes, and the one from which on it is not worth it to copy."""
