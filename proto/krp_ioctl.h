@@ -128,6 +128,9 @@
 #define KRP_OP_FETCH 6 /* of KRP_IOC_LARGE */
 #define KRP_OP_RECV 7 /* of KRP_IOC_POST_RECV */
 
+/* krp_cqe.flags */
+#define KRP_CQE_MORE 0x1 /* KRP_OP_RECV: the buffer has not completed yet */
+
 /* krp_wr.flags */
 #define KRP_WR_FENCE 0x01 /* start after all earlier READs and atomics of the queue */
 #define KRP_WR_IDEMPOTENT 0x02 /* this WRITE may be done twice: better that than -EREMCHG */
@@ -593,7 +596,10 @@ struct krp_wait {
  * @queue: queue; KRP_OP_SEND, KRP_OP_FETCH, KRP_OP_RECV: connection. Errors of these are at
  *	KRP_IOC_SEND and KRP_IOC_LARGE.
  * @opcode: KRP_OP_*.
+ * @flags: KRP_CQE_*.
  * @rsvd: zero.
+ * @offset: KRP_OP_RECV: where the message is in its buffer, in bytes; else 0.
+ * @rsvd2: zero.
  */
 struct krp_cqe {
 	__u64 user_data;
@@ -601,7 +607,10 @@ struct krp_cqe {
 	__u32 bytes;
 	__u32 queue;
 	__u8 opcode;
-	__u8 rsvd[11];
+	__u8 flags;
+	__u8 rsvd[2];
+	__u32 offset;
+	__u32 rsvd2;
 };
 
 /**

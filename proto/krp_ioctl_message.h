@@ -17,8 +17,8 @@
  *   (KRP_ACCESS_MESSAGE) is announced, and not copied: the peer gets KRP_LETTER_LARGE, and
  *   has its node READ the bytes to where it wants them by KRP_IOC_LARGE, or discards them.
  * - KRP_IOC_POST_RECV lends memory for such messages before they come: the first that fits is READ
- *   there at once, of whichever connection. Its letter says so (KRP_LETTER_POSTED), and a completion
- *   that its bytes are there, KRP_OP_RECV.
+ *   there at once, of whichever connection, and more of them, if there is to be room for several.
+ *   The letter says so (KRP_LETTER_POSTED), and a completion that the bytes are there, KRP_OP_RECV.
  * - Each message taken gets one completion in the ring, KRP_OP_SEND, when the peer's node has
  *   it (which says nothing of its program), or, if announced, when the peer's program is done
  *   with it; or with the error of the connection, after which it may or may not have arrived.
@@ -229,8 +229,9 @@ struct krp_send {
  *	answer), -EPROTO (it broke the rules), -ENODEV (the port of this context is gone); else 0.
  * @length: MESSAGE, LARGE: bytes of the message; else 0.
  * @imm: MESSAGE, LARGE: krp_send_wr.imm; else 0.
- * @offset: where its bytes are, from krp_recv.buffer; a multiple of 8.
- * @bytes: how many there are.
+ * @offset: where its bytes are, from krp_recv.buffer; a multiple of 8. KRP_LETTER_POSTED: from the
+ *	first byte of the buffer that it goes to.
+ * @bytes: how many there are, from krp_recv.buffer.
  * @kind: KRP_LETTER_*.
  * @flags: KRP_LETTER_*.
  * @rsvd: zero.
@@ -336,7 +337,9 @@ struct krp_large {
 #define KRP_RECV_CANCEL 0x1 /* take back what was posted with @user_data; what is below is zero */
 
 #define KRP_RECV_LOOKS 16 /* buffers that are looked at for a message, those posted first */
-#define KRP_RECV_POSTED_MAX 1024 /* buffers of a context */
+#define KRP_RECV_POSTED_MAX 1024 /* completions that buffers of a context may have to come */
+#define KRP_RECV_MESSAGES_MAX 64 /* messages that a buffer takes */
+#define KRP_RECV_ALIGN 64 /* bytes: where the next message begins in a buffer for several */
 
 /**
  * struct krp_post_recv - KRP_IOC_POST_RECV: lend memory for a message that is announced, or take it
@@ -345,31 +348,49 @@ struct krp_large {
  * @addr: in: where the bytes go: address in the region, as the registering process sees it.
  * @mr: in: handle of a region with KRP_ACCESS_LOCAL_WRITE.
  * @length: in: bytes, 1 to KRP_SEND_LARGE_MAX.
+ * @messages: in: how many messages it takes, 1 to KRP_RECV_MESSAGES_MAX.
+ * @least: in: of a buffer for several: it takes no more when it has fewer bytes left than this; at
+ *	most @length. Zero if @messages is 1.
  * @flags: in: KRP_RECV_*.
  * @rsvd: zero.
  *
  * The next message of any connection that is announced, and not longer, is READ there as soon as it
  * has come, without a call: of the first KRP_RECV_LOOKS buffers that one which was posted first and
- * is large enough. If there is none, or it has come before, KRP_IOC_LARGE has it fetched. Where a
- * context has several connections, each has at most half of the buffers, so that a peer that does
- * not let them be READ leaves some to others.
+ * is large enough. If there is none, or it has come before, or its peer has not answered lately,
+ * KRP_IOC_LARGE has it fetched. Where a context has several connections, messages of each go to at
+ * most half of the buffers at once, and take up half of their bytes, so that a peer that does not
+ * let them be READ leaves some to others; one buffer for one message a connection may always have.
  * Each buffer has one completion, KRP_OP_RECV: with the bytes of the message, whose letter comes in
- * the order of its connection, before or after that; or with an error of KRP_IOC_LARGE. It names the
- * connection, or 0 if it was never used. Until then a buffer counts as a READ under way of
- * krp_inbox.depth; at most half of these are buffers, and KRP_RECV_POSTED_MAX, but one may always
- * be.
- * KRP_RECV_CANCEL takes back those that no message goes to: their completions have -ECANCELED, and
- * are there when the call returns. KRP_IOC_MR_DEREG takes back those of its region likewise.
+ * the order of its connection, before or after that; or with an error of KRP_IOC_LARGE, or -ENODEV
+ * (the port has ended). It names the connection, or 0 if it was never used.
  *
- * Returns 0, -EINVAL, -EBADFD (no setup, or no inbox), -ENODEV, -ENOENT (no such region;
- * KRP_RECV_CANCEL: no such buffer), -EACCES, -ERANGE (of the region), -EAGAIN, -EDQUOT (as
- * KRP_IOC_SEND), -ENOMEM.
+ * A buffer for several messages takes them one behind the other, each from a multiple of
+ * KRP_RECV_ALIGN bytes on, until it has taken as many as it may, or has fewer bytes left than
+ * @least. One that it has no place for goes by, and from then on buffers posted later come first;
+ * @least should be the largest that is to be expected. Each message has a completion, in whichever order
+ * they are done, with KRP_CQE_MORE, and krp_cqe.offset as krp_letter.offset. That of the buffer
+ * comes last: without KRP_CQE_MORE, of connection 0, with all bytes that were taken up, and status
+ * 0, or -ECANCELED or -ENODEV if it was taken back. Bytes of a message that has failed are not used
+ * again.
+ *
+ * Each completion to come, of messages and of buffers, counts as a READ under way of
+ * krp_inbox.depth; at most half of these are of buffers, and KRP_RECV_POSTED_MAX, but one may
+ * always be.
+ * KRP_RECV_CANCEL takes back those that no message goes to: their completions have -ECANCELED, and
+ * are there when the call returns. A buffer for several takes no more messages, and completes when
+ * those that go to it are done. KRP_IOC_MR_DEREG takes back those of its region likewise.
+ *
+ * Returns 0, -EINVAL (also: more messages than may ever be under way), -EBADFD (no setup, or no
+ * inbox), -ENODEV, -ENOENT (no such region; KRP_RECV_CANCEL: no such buffer), -EACCES, -ERANGE (of
+ * the region), -EAGAIN, -EDQUOT (as KRP_IOC_SEND), -ENOMEM.
  */
 struct krp_post_recv {
 	__u64 user_data;
 	__u64 addr;
 	__u32 mr;
 	__u32 length;
+	__u32 messages;
+	__u32 least;
 	__u32 flags;
 	__u32 rsvd;
 };
@@ -477,6 +498,6 @@ KRP_STATIC_ASSERT(sizeof(struct krp_large) == 48, "krp_large");
 KRP_STATIC_ASSERT(sizeof(struct krp_cancel) == 16, "krp_cancel");
 KRP_STATIC_ASSERT(sizeof(struct krp_shut) == 8, "krp_shut");
 KRP_STATIC_ASSERT(sizeof(struct krp_conn_query) == 128, "krp_conn_query");
-KRP_STATIC_ASSERT(sizeof(struct krp_post_recv) == 32, "krp_post_recv");
+KRP_STATIC_ASSERT(sizeof(struct krp_post_recv) == 40, "krp_post_recv");
 
 #endif /* KRP_IOCTL_MESSAGE_H */

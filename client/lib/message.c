@@ -80,6 +80,9 @@ KRL_EQUAL(SEND_AFTER_MAX, SEND_AFTER_MAX);
 KRL_EQUAL(LETTER_AFTER, LETTER_AFTER);
 KRL_EQUAL(LETTER_POSTED, LETTER_POSTED);
 KRL_EQUAL(POSTED_MAX, RECV_POSTED_MAX);
+KRL_EQUAL(POSTED_MESSAGES_MAX, RECV_MESSAGES_MAX);
+KRL_EQUAL(POSTED_ALIGN, RECV_ALIGN);
+KRL_EQUAL(WC_MORE, CQE_MORE);
 KRL_EQUAL(FETCH_KEEP, LARGE_KEEP);
 KRL_EQUAL(SHUT_SEND, SHUT_SEND);
 KRL_EQUAL(SHUT_CLOSE, SHUT_CLOSE);
@@ -330,11 +333,19 @@ int krcore_fetch(struct krcore_node *node, const struct krcore_letter *letter, u
 int krcore_post_recv(struct krcore_node *node, const struct krcore_mr *mr, void *local,
 		     uint32_t bytes, uint64_t user_data)
 {
+	return krcore_post_recv_multi(node, mr, local, bytes, 1, 0, user_data);
+}
+
+int krcore_post_recv_multi(struct krcore_node *node, const struct krcore_mr *mr, void *local,
+			   uint32_t bytes, uint32_t messages, uint32_t least, uint64_t user_data)
+{
 	struct krp_post_recv post = {
 		.user_data = user_data,
 		.addr = (uintptr_t)local,
 		.mr = mr->handle,
 		.length = bytes,
+		.messages = messages,
+		.least = least,
 	};
 	int err = krl_node_call(node, KRP_IOC_POST_RECV, &post);
 

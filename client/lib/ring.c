@@ -16,7 +16,9 @@ KRL_SAME(status);
 KRL_SAME(bytes);
 KRL_SAME(queue);
 KRL_SAME(opcode);
+KRL_SAME(flags);
 KRL_SAME(rsvd);
+KRL_SAME(offset);
 _Static_assert(sizeof(struct krcore_wc) == sizeof(struct krp_cqe), "krcore_wc");
 
 int krl_ring_init(struct krl_ring *ring, void *map, size_t map_bytes, uint32_t entries)

@@ -129,6 +129,7 @@ struct krc_letter *krc_letter_new(struct krc_stream *st, enum krc_letter_kind ki
 	letter->kind = kind;
 	letter->notify = m && m->type == KRP_MESSAGE_DATA && m->flags & KRP_MESSAGE_NOTIFY;
 	letter->posted = false;
+	letter->offset = 0;
 	letter->length = m ? le32_to_cpu(m->length) : 0;
 	letter->imm = m ? le32_to_cpu(m->imm) : 0;
 	letter->seq = m ? le64_to_cpu(m->seq) : 0;

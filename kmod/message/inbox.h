@@ -41,6 +41,7 @@ enum krc_letter_kind {
  * @length: MESSAGE, LARGE: bytes of the message.
  * @imm: immediate of the message.
  * @seq: LARGE: its name, or with @posted that of the place.
+ * @offset: LARGE, @posted: where it is, from the first byte of that.
  * @bytes: MESSAGE: the message.
  */
 struct krc_letter {
@@ -52,6 +53,7 @@ struct krc_letter {
 	bool posted;
 	u32 length;
 	u32 imm;
+	u32 offset;
 	u64 seq;
 	u8 bytes[];
 };
@@ -69,11 +71,11 @@ struct krc_letter {
  *	number.
  * @arrived: something has been put in; see above for the context. May be called on several CPUs at
  *	once, for letters of different streams.
- * @place: a large message of so many bytes has come by a stream: return a place for it, with
- *	local_addr, lkey and end() set, and its name in *ret_name; or NULL: there is none, and it is
- *	fetched or discarded as the letter's taker says. The owner of the stream is as long as it is
- *	not closed, of which this call sees nothing. NULL: there are no places. Bottom halves off,
- *	krc_stream.lock held.
+ * @place: a large message has come, of which the letter, not in the inbox yet, tells stream and
+ *	length: return a place for it, with local_addr, lkey and end() set, and the letter's @seq and
+ *	@offset; or NULL: there is none, and it is fetched or discarded as the letter's taker says.
+ *	The owner of the stream is as long as that is not closed, and it is not. NULL: there are no
+ *	places. Bottom halves off, krc_stream.lock held.
  * @unlistened: the last offer of a listener that was ended is answered: its @backlog places are
  *	free. NULL: nobody is told. Process context, no spinlock; the inbox outlives the call.
  * @memcg: what its letters and streams are charged to; the owner's reference. NULL: nothing.
@@ -88,8 +90,7 @@ struct krc_inbox {
 	u32 streams;
 	u32 units_max;
 	void (*arrived)(struct krc_inbox *inbox);
-	struct krc_large *(*place)(struct krc_inbox *inbox, struct krc_stream *stream, u32 length,
-				   u64 *ret_name);
+	struct krc_large *(*place)(struct krc_inbox *inbox, struct krc_letter *letter);
 	void (*unlistened)(struct krc_inbox *inbox, u32 backlog);
 	struct mem_cgroup *memcg;
 	const struct krc_charge *charge;

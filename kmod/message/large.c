@@ -15,7 +15,7 @@
  * no more: the READ fails at once, as if it had been refused.
  *
  * A message that fits a place which its program has posted (krc_inbox.place) is READ there as soon as
- * it is announced, by the runner of its stream.
+ * it is announced, by the runner of its stream; not that of a peer which does not answer, or is barred.
  * Locking: krc_stream.lock, also inside of a channel's lock, from krc_flow.check.
  */
 #include <linux/jiffies.h>
@@ -205,21 +205,22 @@ void krc_large_place(struct krc_stream *st, struct krc_letter *letter)
 {
 	struct krc_inbox *inbox = st->inbox;
 	struct krc_large *large;
-	u64 name;
+	u64 seq = letter->seq;
 
 	lockdep_assert_held(&st->lock);
-	if (!inbox->place || krc_large_refuses(st, letter->seq, 0, letter->length))
+	if (!inbox->place || krc_large_refuses(st, seq, 0, letter->length))
 		return;
-	large = inbox->place(inbox, st, letter->length, &name);
+	if (krc_standing_now(st->proof.standing) == KRC_STANDING_SILENT)
+		return; /* it would take places up, and let none be READ */
+	large = inbox->place(inbox, letter);
 	if (!large)
 		return;
-	large->seq = letter->seq;
+	large->seq = seq;
 	large->offset = 0;
 	large->length = letter->length;
 	large->keep = false;
 	krc_large_begin(st, large);
 	large->due = KRC_LARGE_BEGIN;
-	letter->seq = name;
 	letter->posted = true;
 	st->run.events |= KRC_EVENT_LARGE;
 }

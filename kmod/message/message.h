@@ -21,7 +21,7 @@
  *
  * Locking: krc_messages.asked.mutex over the making of a stream from an OPEN; krc_stream.lock, then
  * krc_inbox.lock, then krc_messages.lock (these with bottom halves off). None of the spinlocks is
- * held over a call of the pool or an upcall.
+ * held over a call of the pool or an upcall, but krc_stream.lock over krc_inbox.place.
  */
 #ifndef KRC_MESSAGE_H
 #define KRC_MESSAGE_H

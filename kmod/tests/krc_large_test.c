@@ -444,19 +444,18 @@ static void krc_test_sender_ends(struct kunit *test)
 static struct krc_test_large *krc_test_places; /* whose place is free, or NULL */
 
 /* krc_inbox.place */
-static struct krc_large *krc_test_place(struct krc_inbox *inbox, struct krc_stream *stream,
-					u32 length, u64 *ret_name)
+static struct krc_large *krc_test_place(struct krc_inbox *inbox, struct krc_letter *letter)
 {
 	struct krc_test_large *t = krc_test_places;
 
-	if (!t || length > KRC_TEST_LARGE)
+	if (!t || letter->length > KRC_TEST_LARGE)
 		return NULL;
 	krc_test_places = NULL;
 	t->fetch.end = t->b;
 	t->fetch.large = (struct krc_large){ .local_addr = KRC_TEST_IOVA,
 					     .lkey = t->to.key.lkey,
 					     .end = krc_test_fetch_end };
-	*ret_name = 77;
+	letter->seq = 77;
 	return &t->fetch.large;
 }
 
@@ -504,6 +503,7 @@ static void krc_test_place_comes_back_at_the_end(struct kunit *test)
 	struct krc_out *out = krc_test_message(t->a, 4);
 
 	krc_test_post_place(t);
+	t->w->side[1].unanswered = U32_MAX; /* so that the READ is under way still */
 	out->large = true;
 	out->length = KRC_TEST_LARGE;
 	out->addr = KRC_TEST_IOVA;
@@ -512,6 +512,7 @@ static void krc_test_place_comes_back_at_the_end(struct kunit *test)
 	krc_test_until(t->w, !READ_ONCE(krc_test_places));
 	krc_test_close(t->b, true);
 	krc_test_until(t->w, READ_ONCE(t->b->fetched) == 1 && READ_ONCE(t->a->done) == 1);
+	KUNIT_EXPECT_NE(test, t->b->fetch_err, 0);
 }
 
 static struct kunit_case krc_large_cases[] = { KUNIT_CASE(krc_test_is_fetched),

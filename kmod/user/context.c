@@ -178,6 +178,7 @@ static void krc_context_port_stopped(struct krc_pool_watch *watch)
 
 	krc_queue_fail_all(ctx, -ENODEV);
 	WRITE_ONCE(ctx->dead, true);
+	krc_posted_end(ctx, -ENODEV);
 	wake_up_poll(&ctx->wait, EPOLLIN | EPOLLERR);
 	krc_context_changed(ctx);
 }
@@ -368,6 +369,7 @@ static u32 krc_context_take_mrs(struct krc_context *ctx, const u32 *handles, u32
 			break;
 		krc_mr_uncount(mrs[i]);
 		krc_posted_withdraw(ctx, mrs[i]);
+		cond_resched();
 	}
 	return i;
 }

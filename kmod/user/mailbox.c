@@ -115,40 +115,45 @@ bool krc_mailbox_pending(struct krc_mailbox *box)
 	return box && (READ_ONCE(box->inbox.nr) || !list_empty_careful(&box->news));
 }
 
-bool krc_mailbox_begin(struct krc_mailbox *box)
+bool krc_mailbox_begin(struct krc_mailbox *box, u32 nr)
 {
 	bool room;
 
 	spin_lock(&box->lock);
-	room = box->busy < box->depth;
-	box->busy += room;
+	room = nr <= box->depth - box->busy;
+	box->busy += room ? nr : 0;
 	spin_unlock(&box->lock);
 	return room;
 }
 
-void krc_mailbox_unbegin(struct krc_mailbox *box)
+void krc_mailbox_unbegin(struct krc_mailbox *box, u32 nr)
 {
 	spin_lock(&box->lock);
-	box->busy--;
+	box->busy -= nr;
 	spin_unlock(&box->lock);
 }
 
-int krc_mailbox_reserve(struct krc_mailbox *box)
+int krc_mailbox_reserve(struct krc_mailbox *box, u32 nr)
 {
 	struct krc_context *ctx = box->ctx;
+	u32 entries = krc_ring_reserve(&ctx->ring, nr), charged = 0;
+	int err = -EAGAIN;
 
-	if (!krc_ring_reserve(&ctx->ring, 1))
-		return -EAGAIN;
-	if (krc_charge_requests(ctx->user, 1))
-		return 0;
-	krc_ring_unreserve(&ctx->ring, 1);
-	return -EDQUOT;
+	if (entries == nr) {
+		charged = krc_charge_requests(ctx->user, nr);
+		err = charged == nr ? 0 : -EDQUOT;
+	}
+	if (err) {
+		krc_uncharge_requests(ctx->user, charged);
+		krc_ring_unreserve(&ctx->ring, entries);
+	}
+	return err;
 }
 
-void krc_mailbox_unreserve(struct krc_mailbox *box)
+void krc_mailbox_unreserve(struct krc_mailbox *box, u32 nr)
 {
-	krc_uncharge_requests(box->ctx->user, 1);
-	krc_ring_unreserve(&box->ctx->ring, 1);
+	krc_uncharge_requests(box->ctx->user, nr);
+	krc_ring_unreserve(&box->ctx->ring, nr);
 }
 
 void krc_mailbox_complete(struct krc_mailbox *box, const struct krp_cqe *cqe)
@@ -196,7 +201,8 @@ void krc_mailbox_end(struct krc_context *ctx)
 
 	if (!box)
 		return;
-	krc_posted_end(box); /* before the connections, so that nothing more goes there */
+	/* before the connections, so that nothing more goes there */
+	krc_posted_end(ctx, -ECANCELED);
 	krc_talk_end_all(box);
 	krc_inbox_end(&box->inbox);
 }

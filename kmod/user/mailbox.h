@@ -103,38 +103,42 @@ struct krc_listener *krc_mailbox_listen(struct krc_context *ctx, u16 service, u3
 void krc_mailbox_unlisten(struct krc_listener *listener);
 
 /**
- * krc_mailbox_begin() - Count something under way.
+ * krc_mailbox_begin() - Count what is to be under way.
  * @box: mailbox.
+ * @nr: so many completions are to come.
  *
  * Context: not in interrupts.
  * Return: whether as much may be; then krc_mailbox_unbegin() ends it.
  */
-bool krc_mailbox_begin(struct krc_mailbox *box);
+bool krc_mailbox_begin(struct krc_mailbox *box, u32 nr);
 
 /**
- * krc_mailbox_unbegin() - What krc_mailbox_begin() has counted is not under way any more.
+ * krc_mailbox_unbegin() - Some of what krc_mailbox_begin() has counted is not under way any more.
  * @box: mailbox.
+ * @nr: how many.
  *
  * Context: not in interrupts.
  */
-void krc_mailbox_unbegin(struct krc_mailbox *box);
+void krc_mailbox_unbegin(struct krc_mailbox *box, u32 nr);
 
 /**
- * krc_mailbox_reserve() - Reserve what something under way needs: its completion, its charge.
- * @box: mailbox, which has counted it.
+ * krc_mailbox_reserve() - Reserve what is under way needs: completions, a charge for each.
+ * @box: mailbox, which has counted them.
+ * @nr: how many.
  *
  * Context: not in interrupts.
  * Return: 0, -EAGAIN (the ring is full), -EDQUOT (limit of requests).
  */
-int krc_mailbox_reserve(struct krc_mailbox *box);
+int krc_mailbox_reserve(struct krc_mailbox *box, u32 nr);
 
 /**
  * krc_mailbox_unreserve() - Undo krc_mailbox_reserve().
  * @box: mailbox.
+ * @nr: for so many of them.
  *
  * Context: not in interrupts.
  */
-void krc_mailbox_unreserve(struct krc_mailbox *box);
+void krc_mailbox_unreserve(struct krc_mailbox *box, u32 nr);
 
 /**
  * krc_mailbox_complete() - Tell the program of a context that something has ended.

@@ -19,13 +19,18 @@ struct krp_post_recv;
 /**
  * struct krc_mailbox_posted - Buffers of a mailbox; embedded in it.
  * @lock: guards all below, and krc_talk.placed.
- * @waiting: struct krc_posted_buffer to which no message goes, in the order they were posted.
- * @nr: buffers that have not completed; those to which a message goes are among them.
+ * @waiting: struct krc_posted_buffer that take messages, in the order they were posted, but for
+ *	those that had too few bytes left for one.
+ * @nr: completions that are to come, of buffers and of messages that go to them.
+ * @buffers: those that have not completed.
+ * @bytes: theirs.
  */
 struct krc_mailbox_posted {
 	spinlock_t lock; /* see above */
 	struct list_head waiting;
 	u32 nr;
+	u32 buffers;
+	u64 bytes;
 };
 
 /**
@@ -51,16 +56,17 @@ int krc_ioc_post_recv(struct krc_context *ctx, struct krp_post_recv *arg);
  * @ctx: context.
  * @mr: region, whose handle names it no more.
  *
- * Those to which a message goes are in use until that has ended. Context: may sleep.
+ * Those to which messages go are in use until these have ended. Context: may sleep.
  */
 void krc_posted_withdraw(struct krc_context *ctx, const struct krc_mr *mr);
 
 /**
- * krc_posted_end() - Take back all buffers of a mailbox.
- * @box: mailbox of a context that no other thread uses.
+ * krc_posted_end() - Take back all buffers of a context that ends, or whose port has.
+ * @ctx: context; no other thread uses it, or krc_context.dead is set.
+ * @err: status of their completions.
  *
  * Context: may sleep.
  */
-void krc_posted_end(struct krc_mailbox *box);
+void krc_posted_end(struct krc_context *ctx, int err);
 
 #endif /* KRC_POSTED_H */

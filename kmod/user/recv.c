@@ -31,7 +31,8 @@ static int krc_recv_put(struct krp_recv *arg, struct krp_letter *letter, const v
 			arg->used = length;
 		return -EMSGSIZE;
 	}
-	letter->offset = offset;
+	if (!(letter->flags & KRP_LETTER_POSTED))
+		letter->offset = offset;
 	letter->bytes = length;
 	if (copy_to_user(u64_to_user_ptr(arg->buffer + offset), bytes, length) ||
 	    copy_to_user(to + arg->taken, letter, sizeof(*letter)))
@@ -158,6 +159,7 @@ static int krc_recv_letter(struct krp_recv *arg, struct krc_letter *from)
 		.connection = talk->id,
 		.length = from->length,
 		.imm = from->imm,
+		.offset = from->offset,
 		.kind = kinds[from->kind],
 		.flags = (from->notify ? KRP_LETTER_AFTER : 0) |
 			 (from->posted ? KRP_LETTER_POSTED : 0),

@@ -38,7 +38,7 @@ static void krc_talk_free(struct kref *ref)
 	struct krc_talk *talk = container_of(ref, struct krc_talk, ref);
 	struct krc_context *ctx = talk->box->ctx;
 
-	WARN_ON(talk->busy || talk->placed || talk->stream || talk->offer ||
+	WARN_ON(talk->busy || talk->placed || talk->placed_bytes || talk->stream || talk->offer ||
 		!list_empty(&talk->list) || !list_empty(&talk->held));
 	xa_erase(&talk->box->talks, talk->id);
 	krc_uncharge(&talk->charge);
@@ -240,7 +240,7 @@ int krc_talk_reserve(struct krc_talk *talk)
 
 	if (!krc_talk_begin(talk))
 		return -EAGAIN;
-	err = krc_mailbox_reserve(talk->box);
+	err = krc_mailbox_reserve(talk->box, 1);
 	if (!err)
 		return 0;
 	krc_talk_finish(talk);
@@ -250,7 +250,7 @@ int krc_talk_reserve(struct krc_talk *talk)
 
 void krc_talk_unreserve(struct krc_talk *talk)
 {
-	krc_mailbox_unreserve(talk->box);
+	krc_mailbox_unreserve(talk->box, 1);
 	krc_talk_finish(talk);
 	krc_talk_put(talk);
 }

@@ -54,7 +54,8 @@ enum krc_talk_state {
  * @err: of what it has died.
  * @busy: messages and READs under way.
  * @larges: struct krc_send of announced messages under way.
- * @placed: posted buffers to which its messages go; under krc_mailbox_posted.lock.
+ * @placed: posted buffers that its messages go to; under krc_mailbox_posted.lock, as is:
+ * @placed_bytes: bytes of these buffers that they take up.
  */
 struct krc_talk {
 	struct kref ref;
@@ -77,6 +78,7 @@ struct krc_talk {
 	u32 busy;
 	struct list_head larges;
 	u32 placed;
+	u64 placed_bytes;
 };
 
 /**

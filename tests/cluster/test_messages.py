@@ -9,8 +9,8 @@ import errno
 import time
 
 from . import krcore, programs
-from .nodes import AS_USER, card_counters, counted, given_back, held, pairs, pool, saying, up
-from .suite import check, limit, wait_until
+from .nodes import AS_USER, NAMES, card_counters, counted, given_back, held, pairs, pool, saying, up
+from .suite import check, limit, needs, wait_until
 
 PROGRAM = "/usr/local/bin/krc_message"
 SERVICE, OTHER = 600, 601
@@ -21,15 +21,16 @@ OUT = "/run/krc-message"
 
 
 @contextlib.contextmanager
-def talking(cluster):
-    """Two nodes with the module up, and the program that sends messages."""
-    with up(cluster) as (node1, node2):
-        for machine in (node1, node2):
+def talking(cluster, names=NAMES):
+    """Nodes, two of them unless these are named, with the module up, and the program that sends
+    messages."""
+    with up(cluster, names) as machines:
+        for machine in machines:
             programs.install_once(machine, "tests/module/krc_message", PROGRAM)
         try:
-            yield node1, node2
+            yield machines
         finally:
-            for machine in (node1, node2):
+            for machine in machines:
                 machine.run("pkill -KILL -x krc_message; true")
 
 
@@ -122,16 +123,21 @@ def test_a_large_message_is_announced_read_and_done(cluster):
         check(counts["large"] == 2 and not counts["failed"], f"{counts}")
 
 
+def _announce(to, count, size, slots, more=""):
+    return (f"{AS_USER} {PROGRAM} announce {to.spec.address} {SERVICE} {count} {size} {slots}"
+            f"{more}")
+
+
 @limit(400)
 def test_a_large_message_goes_to_a_posted_buffer(cluster):
     """512 KiB each: the receiver's card READs every byte once, to where its program has said
     before; no SEND has any. All is given back, also the buffers to which no message went."""
-    count, half = 12, MIB // 2
+    count, half = 7, MIB // 2       # as many as there are buffers of this size
     with talking(cluster) as (node1, node2):
         before_held = held(node1)
         with listening(node1, "collect") as end:
             before = _ops(node1)
-            _run(node2, f"announce {node1.spec.address} {SERVICE} {count} {half}")
+            node2.run(_announce(node1, count, half, count), timeout=200)
             got = _more(before, _ops(node1))
             print(f"    receiver {got}", flush=True)
             counts = end()
@@ -141,21 +147,75 @@ def test_a_large_message_goes_to_a_posted_buffer(cluster):
         given_back(node1, before_held, 60)
 
 
-@limit(400)
-def test_posted_buffers_get_each_message(cluster):
+def _posted_to(cluster, role):
     """Several connections to one program's buffers, with messages that fit the small one, the
-    others, and none, while packets come late: each once, in order, byte for byte."""
-    with talking(cluster) as (node1, node2), listening(node1, "collect") as end:
+    others, and none, while packets come late, twice, or not: each once, in order, byte for
+    byte."""
+    sizes, out = (4096, 100000, MIB // 2, MIB), f"{OUT}-announce.out"
+    with talking(cluster) as (node1, node2), listening(node1, role) as end:
         cluster.fabric.disorder(node1.spec.index, 20, 20)
-        announce = f"{AS_USER} {PROGRAM} announce {node1.spec.address} {SERVICE} 24"
-        command = " & ".join(f"{announce} {size}" for size in (4096, 100000, MIB // 2, MIB))
-        node2.run(f"({command}; wait) >{OUT}-announce.out 2>&1", timeout=300)
+        cluster.fabric.loss(node2.spec.index, 20)
+        command = " & ".join(_announce(node1, 24, size, 4) for size in sizes)
+        node2.run(f"({command}; wait) >{out} 2>&1", timeout=300)
         cluster.fabric.reset()
-        said = node2.run(f"cat {OUT}-announce.out").out
-        check(said.split() == ["announced=24"] * 4, said)
+        said = node2.run(f"cat {out}").out
+        check(said.splitlines().count("announced=24 declined=0") == 4, said)
         counts = end()
         check(counts["fetched"] >= 24, f"1 MiB fits no buffer: {counts}")
         check(counts["posted"] + counts["fetched"] == 96 and counts["posted"] >= 24, f"{counts}")
+
+
+@limit(400)
+def test_posted_buffers_get_each_message(cluster):
+    """Those for one message each."""
+    _posted_to(cluster, "collect")
+
+
+@limit(400)
+def test_a_posted_buffer_gets_several_messages(cluster):
+    """Those that take eight, one behind the other."""
+    _posted_to(cluster, "gather")
+
+
+@contextlib.contextmanager
+def announcing(machine, *words):
+    """A connected sender; gives a function that has it begin."""
+    pipe, out = f"{OUT}-{machine.name}.in", f"{OUT}-{machine.name}.out"
+    machine.run(f"rm -f {pipe}; mkfifo -m 666 {pipe}")
+    with saying(machine, f"{_announce(*words, ' wait')} <>{pipe}", "ready", out, 300):
+        def begin():
+            machine.run(f"echo >{pipe}")
+            return lambda: machine.run(f"cat {out}").out
+        yield begin
+        machine.run("pkill -KILL -x krc_message; true")
+
+
+@needs("dc")
+@limit(400)
+def test_a_slow_sender_leaves_buffers_to_others(cluster):
+    """It takes 200 ms to READ what one announces, and it has announced as much as it may all the
+    time: half of the buffers wait for that, and messages of another go to the rest. The program
+    has eight; what goes to no buffer it does not want."""
+    half, count = MIB // 2, 24
+    with talking(cluster, ("node1", "node2", "meta1")) as (node1, node2, slow), \
+            listening(node1, "choose") as end, \
+            announcing(slow, node1, 1000000, half, 16) as announce, \
+            announcing(node2, node1, count, half, 1) as send:
+        cluster.fabric.delay(slow.spec.index, 200000)
+        try:
+            announce()
+            wait_until(lambda: sum(row["received"] for row in _connections(node1)) > 32, 60,
+                       "it has announced")
+            said = send()
+            wait_until(lambda: f"announced={count}" in said(), 60, "the other is done")
+            received = sum(row["received"] for row in _connections(node1))
+        finally:
+            cluster.fabric.reset()
+        declined = pairs(said().splitlines()[-1])["declined"]
+        print(f"    {declined} of {count} went to no buffer, {received} received", flush=True)
+        check(declined <= count // 2, "the slow one has next to all buffers")
+        slow.run("pkill -KILL -x krc_message; true")
+        end()
 
 
 @contextlib.contextmanager

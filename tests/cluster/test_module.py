@@ -84,7 +84,7 @@ def test_a_context_outlives_its_port(cluster):
             node1.run(f"echo >{pipe}")
             status = process.wait(60).status
         result = node1.run(f"cat {out}; exit {status}", check=False)
-        tap(result, 13)
+        tap(result, 16)
 
 
 # -- use -------------------------------------------------------------------------

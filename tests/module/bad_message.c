@@ -132,11 +132,53 @@ static int post_recv(struct dev *dev, struct krp_post_recv *arg)
 	return dev_ioctl(dev->fd, KRP_IOC_POST_RECV, arg);
 }
 
-/* A buffer that can't be posted, or taken back. The inbox has room for 16 under way. */
+/* Lengths and numbers that a buffer can't have. The inbox has room for 16 under way. */
+static void bad_post_numbers(struct dev *dev, struct krp_post_recv post)
+{
+	post.length = 0;
+	tap_equal("post: no bytes", post_recv(dev, &post), -EINVAL);
+	post.length = KRP_SEND_LARGE_MAX + 1;
+	tap_equal("post: too many bytes", post_recv(dev, &post), -EINVAL);
+	post.length = 64;
+	post.flags = 2;
+	tap_equal("post: flags", post_recv(dev, &post), -EINVAL);
+	post.flags = 0;
+	post.rsvd = 1;
+	tap_equal("post: pad", post_recv(dev, &post), -EINVAL);
+	post.rsvd = 0;
+	post.least = 64;
+	tap_equal("post: least, for one message", post_recv(dev, &post), -EINVAL);
+	post.messages = 7;
+	post.least = 65;
+	tap_equal("post: more is to be left than there is", post_recv(dev, &post), -EINVAL);
+	post.least = 0;
+	post.messages = 0;
+	tap_equal("post: for no message", post_recv(dev, &post), -EINVAL);
+	post.messages = KRP_RECV_MESSAGES_MAX + 1;
+	tap_equal("post: for too many messages", post_recv(dev, &post), -EINVAL);
+	post.messages = 8;
+	tap_equal("post: nine completions, where eight may be", post_recv(dev, &post), -EINVAL);
+}
+
+/* What is no buffer that can be taken back. */
+static void bad_cancel(struct dev *dev, struct krp_post_recv cancel)
+{
+	tap_equal("take back: none", post_recv(dev, &cancel), -ENOENT);
+	cancel.length = 64;
+	tap_equal("take back: a length", post_recv(dev, &cancel), -EINVAL);
+	cancel.length = 0;
+	cancel.messages = 1;
+	tap_equal("take back: messages", post_recv(dev, &cancel), -EINVAL);
+	cancel.messages = 0;
+	cancel.least = 1;
+	tap_equal("take back: least", post_recv(dev, &cancel), -EINVAL);
+}
+
+/* A buffer that can't be posted, or taken back, or not once more. */
 static void bad_posted(struct dev *dev)
 {
 	struct dev_region local, remote;
-	struct krp_post_recv post = { .length = 64, .mr = NOBODY };
+	struct krp_post_recv post = { .user_data = 7, .length = 64, .mr = NOBODY, .messages = 1 };
 	struct krp_post_recv cancel = { .user_data = 7, .flags = KRP_RECV_CANCEL };
 	unsigned int i;
 
@@ -150,22 +192,13 @@ static void bad_posted(struct dev *dev)
 	post.addr = (uintptr_t)local.mem + 4096 - 63;
 	tap_equal("post: outside", post_recv(dev, &post), -ERANGE);
 	post.addr = (uintptr_t)local.mem;
-	post.length = 0;
-	tap_equal("post: no bytes", post_recv(dev, &post), -EINVAL);
-	post.length = KRP_SEND_LARGE_MAX + 1;
-	tap_equal("post: too many bytes", post_recv(dev, &post), -EINVAL);
-	post.length = 64;
-	post.flags = 2;
-	tap_equal("post: flags", post_recv(dev, &post), -EINVAL);
-	post.flags = 0;
-	post.rsvd = 1;
-	tap_equal("post: pad", post_recv(dev, &post), -EINVAL);
-	post.rsvd = 0;
-	tap_equal("take back: none", post_recv(dev, &cancel), -ENOENT);
-	cancel.length = 64;
-	tap_equal("take back: a length", post_recv(dev, &cancel), -EINVAL);
-	cancel.length = 0;
-	post.user_data = 7;
+	bad_post_numbers(dev, post);
+	bad_cancel(dev, cancel);
+	post.messages = 7;
+	tap_equal("post: for seven messages", post_recv(dev, &post), 0);
+	tap_equal("post: one more completion", post_recv(dev, &post), -EAGAIN);
+	tap_equal("take back: that for seven", post_recv(dev, &cancel), 0);
+	post.messages = 1;
 	for (i = 0; i < 8; i++)
 		if (post_recv(dev, &post))
 			break;

@@ -8,6 +8,8 @@
  *   krc_message sink SERVICE		take numbered messages, and tell how many when the sender ends
  *   krc_message judge SERVICE		take what `restless` ones send, until SIGTERM
  *   krc_message collect SERVICE	post buffers, and take what `announce` ones send, until SIGTERM
+ *   krc_message gather SERVICE		the same with buffers for several messages
+ *   krc_message choose SERVICE		as `collect`, but discard what goes to no buffer
  *   krc_message watch SERVICE		let one program WRITE, and look at what its messages tell of
  *   krc_message stand SERVICE POINT	listen, go to a point of message_kill.c, say "there", and stay
  *					until SIGTERM; then a line of what it is told
@@ -35,8 +37,10 @@
  *   krc_message after ADDRESS SERVICE ROUNDS
  *					to `watch`: WRITEs, and a message after each; then close the
  *					queue under the last ones
- *   krc_message announce ADDRESS SERVICE COUNT BYTES
- *					to `collect`: so many messages of so many bytes
+ *   krc_message announce ADDRESS SERVICE COUNT BYTES SLOTS [wait]
+ *					to `collect`: connect, say "ready", and announce so many
+ *					messages of so many bytes, so many of them under way at once;
+ *					wait: after a line of standard input
  *
  * The last line of the others is KEY=NUMBER...; the status is 1 if anything was not as it must be.
  */
@@ -285,7 +289,11 @@ static int mt_listeners(int argc, char **argv)
 	if (!strcmp(argv[1], "watch"))
 		return mt_watch(service);
 	if (!strcmp(argv[1], "collect"))
-		return mt_collect(service);
+		return mt_collect(service, 0, 0);
+	if (!strcmp(argv[1], "gather"))
+		return mt_collect(service, 1, 0);
+	if (!strcmp(argv[1], "choose"))
+		return mt_collect(service, 0, 1);
 	return -1;
 }
 
@@ -314,13 +322,14 @@ static int mt_connectors(int argc, char **argv)
 		return mt_restless(&peer, mt_number(argv[4], 1000, "ID"), 0);
 	if (argc == 5 && !strcmp(argv[1], "numbers"))
 		return mt_numbers(&peer, mt_number(argv[4], MT_CONNECTIONS, "CONNECTIONS"));
+	if ((argc == 7 || (argc == 8 && !strcmp(argv[7], "wait"))) && !strcmp(argv[1], "announce"))
+		return mt_announce(&peer, mt_number(argv[4], 1000000, "COUNT"),
+				   mt_number(argv[5], KRCORE_SEND_LARGE_MAX, "BYTES"),
+				   mt_number(argv[6], 64, "SLOTS"), argc == 8);
 	if (argc != 6)
 		return -1;
 	if (!strcmp(argv[1], "restless") && !strcmp(argv[5], "twice"))
 		return mt_restless(&peer, mt_number(argv[4], 1000, "ID"), 1);
-	if (!strcmp(argv[1], "announce"))
-		return mt_announce(&peer, mt_number(argv[4], 1000000, "COUNT"),
-				   mt_number(argv[5], KRCORE_SEND_LARGE_MAX, "BYTES"));
 	if (!strcmp(argv[1], "beside")) {
 		other = mt_key(argv[2], argv[4]);
 		return mt_beside(&peer, &other, mt_number(argv[5], 1000000, "ROUNDS"));

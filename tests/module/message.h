@@ -110,7 +110,8 @@ int mt_judge(uint16_t service); /* message_stress.c */
 int mt_restless(const struct krcore_key *peer, uint32_t id, int twice);
 int mt_watch(uint16_t service); /* message_after.c */
 int mt_after(const struct krcore_key *peer, unsigned int rounds);
-int mt_collect(uint16_t service); /* message_posted.c */
-int mt_announce(const struct krcore_key *peer, unsigned int count, unsigned int bytes);
+int mt_collect(uint16_t service, int several, int picky); /* message_posted.c */
+int mt_announce(const struct krcore_key *peer, unsigned int count, unsigned int bytes,
+		unsigned int slots, int waits);
 
 #endif /* KRC_TESTS_MESSAGE_H */

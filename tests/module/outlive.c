@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * krc_ioctl PEER outlive: a context whose port goes, and comes back. Its calls that need the port
- * fail, also when there is one again, its queue says why, and what it had can be given back; a file
- * that is opened anew works. The test takes the node down and up between "open" and the line that
- * it then sends.
+ * fail, also when there is one again, its queue says why, buffers that it had posted come back, and
+ * what it had can be given back; a file that is opened anew works. The test takes the node down and
+ * up between "open" and the line that it then sends.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,6 +13,48 @@
 
 #define OUTLIVE_SERVICE 4910
 #define OUTLIVE_BYTES 4096
+#define OUTLIVE_INBOX 65536
+#define OUTLIVE_DEPTH 16
+
+static int outlive_lend(struct dev *dev, const struct dev_region *local, uint32_t messages)
+{
+	struct krp_post_recv post = {
+		.user_data = messages,
+		.addr = (uintptr_t)local->mem,
+		.mr = local->handle,
+		.length = OUTLIVE_BYTES,
+		.messages = messages,
+	};
+
+	return dev_ioctl(dev->fd, KRP_IOC_POST_RECV, &post);
+}
+
+/* An inbox, and two buffers for messages, of which none comes. */
+static int outlive_inbox(struct dev *dev, const struct dev_region *local)
+{
+	struct krp_inbox inbox = { .bytes = OUTLIVE_INBOX, .depth = OUTLIVE_DEPTH };
+	int err = dev_ioctl(dev->fd, KRP_IOC_INBOX, &inbox);
+
+	if (!err)
+		err = outlive_lend(dev, local, 1);
+	return err ? err : outlive_lend(dev, local, 4);
+}
+
+/* The buffers have completed, each once, and no other can be posted. */
+static void outlive_buffers(struct dev *dev, const struct dev_region *local)
+{
+	uint64_t which = 0;
+	struct krp_cqe cqe;
+	unsigned int back = 0;
+
+	while (dev_reap(dev, &cqe, 0)) {
+		back += cqe.opcode == KRP_OP_RECV && cqe.status == -ENODEV && !cqe.flags;
+		which += cqe.user_data;
+	}
+	tap_equal("buffers that have come back", back, 2);
+	tap_equal("both of them", (int)which, 5);
+	tap_equal("a buffer", outlive_lend(dev, local, 1), -ENODEV);
+}
 
 /* The calls of a context that has no port any more. */
 static void outlive_calls(struct dev *dev, const struct dev_region *local, uint32_t queue,
@@ -52,10 +94,13 @@ int outlive(const struct dev_peer *peer, unsigned int number)
 	dev_open_or_die(&dev, 64);
 	dev_region_or_die(&dev, OUTLIVE_BYTES, KRP_ACCESS_LOCAL_WRITE, &local);
 	queue = dev_connected_or_die(&dev, 8, peer);
+	if (outlive_inbox(&dev, &local))
+		return 1;
 	printf("open\n");
 	fflush(stdout);
 	if (read(STDIN_FILENO, &byte, 1) != 1)
 		return 1;
+	outlive_buffers(&dev, &local);
 	outlive_calls(&dev, &local, queue, peer);
 	dev_close(&dev);
 	dev_open_or_die(&dev, 64);

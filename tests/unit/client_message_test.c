@@ -379,7 +379,14 @@ static void test_posted(void **state)
 	assert_int_equal(test_arg.post_recv.addr, (uintptr_t)place);
 	assert_int_equal(test_arg.post_recv.mr, 8);
 	assert_int_equal(test_arg.post_recv.length, 64);
+	assert_int_equal(test_arg.post_recv.messages, 1);
+	assert_int_equal(test_arg.post_recv.least, 0);
 	assert_int_equal(test_arg.post_recv.flags, 0);
+	assert_int_equal(krcore_post_recv_multi(&test_node, &mr, place, sizeof(place), 4, 16, 9),
+			 0);
+	assert_int_equal(test_arg.post_recv.length, 64);
+	assert_int_equal(test_arg.post_recv.messages, 4);
+	assert_int_equal(test_arg.post_recv.least, 16);
 	assert_int_equal(krcore_cancel_recv(&test_node, 9), 0);
 	assert_int_equal(test_arg.post_recv.user_data, 9);
 	assert_int_equal(test_arg.post_recv.flags, KRP_RECV_CANCEL);

@@ -237,6 +237,7 @@ KRP_STATIC_ASSERT(offsetof(struct krp_bind, rsvd) == 12, "krp_bind");
 KRP_STATIC_ASSERT(offsetof(struct krp_wr, compare_add) == 48, "krp_wr");
 KRP_STATIC_ASSERT(offsetof(struct krp_wr, swap) == 56, "krp_wr");
 KRP_STATIC_ASSERT(offsetof(struct krp_cqe, opcode) == 20, "krp_cqe");
+KRP_STATIC_ASSERT(offsetof(struct krp_cqe, offset) == 24, "krp_cqe");
 KRP_STATIC_ASSERT(offsetof(struct krp_ring, tail) == 64, "krp_ring"); /* a line of its own */
 KRP_STATIC_ASSERT(KRP_IOC_QUERY == 0x8040b700U, "KRP_IOC_QUERY");
 KRP_STATIC_ASSERT(KRP_IOC_SETUP == 0xc028b701U, "KRP_IOC_SETUP");
@@ -279,7 +280,8 @@ KRP_STATIC_ASSERT(offsetof(struct krp_conn_query, peer) == 16, "krp_conn_query")
 KRP_STATIC_ASSERT(offsetof(struct krp_conn_query, sent) == 80, "krp_conn_query");
 KRP_STATIC_ASSERT(offsetof(struct krp_conn_query, foreign) == 124, "krp_conn_query");
 KRP_STATIC_ASSERT(offsetof(struct krp_post_recv, mr) == 16, "krp_post_recv");
-KRP_STATIC_ASSERT(offsetof(struct krp_post_recv, flags) == 24, "krp_post_recv");
+KRP_STATIC_ASSERT(offsetof(struct krp_post_recv, messages) == 24, "krp_post_recv");
+KRP_STATIC_ASSERT(offsetof(struct krp_post_recv, flags) == 32, "krp_post_recv");
 
 KRP_STATIC_ASSERT(KRP_IOC_INBOX == 0x4010b718U, "KRP_IOC_INBOX");
 KRP_STATIC_ASSERT(KRP_IOC_OPEN == 0xc060b719U, "KRP_IOC_OPEN");
@@ -290,7 +292,7 @@ KRP_STATIC_ASSERT(KRP_IOC_LARGE == 0x4030b71dU, "KRP_IOC_LARGE");
 KRP_STATIC_ASSERT(KRP_IOC_CANCEL == 0x4010b71eU, "KRP_IOC_CANCEL");
 KRP_STATIC_ASSERT(KRP_IOC_SHUT == 0x4008b71fU, "KRP_IOC_SHUT");
 KRP_STATIC_ASSERT(KRP_IOC_CONN_QUERY == 0xc080b720U, "KRP_IOC_CONN_QUERY");
-KRP_STATIC_ASSERT(KRP_IOC_POST_RECV == 0x4020b721U, "KRP_IOC_POST_RECV");
+KRP_STATIC_ASSERT(KRP_IOC_POST_RECV == 0x4028b721U, "KRP_IOC_POST_RECV");
 
 static void print_entry(const char *name, const struct krp_mrdir_entry *e)
 {

@@ -14,7 +14,7 @@
  * registered memory is announced instead (krcore_send_large()): the receiver says where it wants
  * the bytes, and its NIC READs them to there (krcore_fetch()), without a copy at either end. It
  * may say so before: a buffer that was posted (krcore_post_recv()) gets the next message that fits,
- * without a call.
+ * without a call, and a large one many of them (krcore_post_recv_multi()).
  *
  * Each message sent has one completion, KRCORE_OP_SEND, taken by krcore_poll(): the peer's node
  * has the message, or the bytes that were announced are the sender's again. A peer that does not
@@ -42,12 +42,17 @@ extern "C" {
 #define KRCORE_USER_MAX 32 /* bytes that both ends say to each other before */
 #define KRCORE_RECV_MAX 1024 /* letters in one krcore_recv() */
 #define KRCORE_CONNECTION_DEPTH_MAX 1024
-#define KRCORE_POSTED_MAX 1024 /* buffers of krcore_post_recv() */
+#define KRCORE_POSTED_MAX 1024 /* completions that buffers of krcore_post_recv() may have to come */
+#define KRCORE_POSTED_MESSAGES_MAX 64 /* messages of a buffer of krcore_post_recv_multi() */
+#define KRCORE_POSTED_ALIGN 64 /* bytes: where the next message begins in one */
 
 /* krcore_wc.opcode, besides those of queue.h */
 #define KRCORE_OP_SEND 5
 #define KRCORE_OP_FETCH 6
 #define KRCORE_OP_RECV 7 /* of krcore_post_recv() */
+
+/* krcore_wc.flags */
+#define KRCORE_WC_MORE 0x1 /* OP_RECV: the buffer has not completed yet */
 
 /* krcore_letter.kind */
 #define KRCORE_LETTER_OFFER 1 /* a peer wants to connect: krcore_accept() or krcore_refuse() */
@@ -93,7 +98,8 @@ extern "C" {
  *	port is gone); else 0.
  * @length: MESSAGE, LARGE: bytes of the message; else 0.
  * @imm: MESSAGE, LARGE: krcore_send_wr.imm; else 0.
- * @offset: where its bytes are in the buffer of krcore_recv(); a multiple of 8.
+ * @offset: where its bytes are in the buffer of krcore_recv(); a multiple of 8. With
+ *	KRCORE_LETTER_POSTED: in the buffer that it goes to.
  * @bytes: how many these are: MESSAGE: @length; OFFER, OPENED: see krcore_letter_peer(); else 0.
  * @kind: KRCORE_LETTER_*.
  * @flags: KRCORE_LETTER_*.
@@ -483,15 +489,18 @@ int krcore_fetch(struct krcore_node *node, const struct krcore_letter *letter, u
  * @user_data: given back in the completion, whose opcode is KRCORE_OP_RECV, and in the letter.
  *
  * The next message of any connection that is announced, and not longer, is READ there as soon as it
- * has come. Buffers are used in the order in which they were posted; one that is too small is passed
- * over, of the first 16. If none of these fits, the letter is one for krcore_fetch(). Where a node has
- * several connections, each has at most half of the buffers at once.
+ * has come. Buffers are used in the order in which they were posted; one that is too small is
+ * passed over, of the first 16. If none of these fits, or the peer has not answered lately, the
+ * letter is one for krcore_fetch(). Where a node has several connections, messages of each go to at
+ * most half of the buffers at once, and take up half of their bytes; one buffer for one message a
+ * connection may always have.
  *
  * Each buffer has one completion. Its krcore_wc.queue is the connection, or 0 if no message went
- * there; its status 0, -ECANCELED (krcore_cancel_recv(), krcore_mr_dereg(), or the sender took the
- * message back), or another one of krcore_fetch(). The letter of the message, which has
- * KRCORE_LETTER_POSTED and @user_data in krcore_letter.seq, comes in the order of its connection,
- * before the completion or after it; after krcore_shutdown() of the connection not at all.
+ * there; its status 0, -ECANCELED (queue 0: krcore_cancel_recv() or krcore_mr_dereg(); else: the
+ * sender took the message back, or the connection was closed here), -ENODEV (the port has ended), or another one of krcore_fetch(). The letter of the
+ * message, which has KRCORE_LETTER_POSTED and @user_data in krcore_letter.seq, comes in the order of
+ * its connection, before the completion or after it; after krcore_shutdown() of the connection not
+ * at all.
  *
  * At most half of what may be under way (krcore_inbox_create()) are buffers, and KRCORE_POSTED_MAX;
  * one may always be posted.
@@ -512,11 +521,38 @@ int krcore_post_recv(struct krcore_node *node, const struct krcore_mr *mr, void 
 		     uint32_t bytes, uint64_t user_data);
 
 /**
+ * krcore_post_recv_multi() - Lend a buffer for several messages that will be announced.
+ * @node: node.
+ * @mr: region with KRCORE_ACCESS_LOCAL_WRITE.
+ * @local: first byte of the buffer, in @mr.
+ * @bytes: its size, 1 to KRCORE_SEND_LARGE_MAX.
+ * @messages: how many it takes at most, 1 to KRCORE_POSTED_MESSAGES_MAX; 1: as krcore_post_recv().
+ * @least: it takes no more when it has fewer bytes left than this, at most @bytes: as large as the
+ *	messages that are expected; 0 if @messages is 1.
+ * @user_data: given back in the completions, and in letters.
+ *
+ * Messages are READ there one behind the other, each from a multiple of KRCORE_POSTED_ALIGN bytes
+ * on. One that the buffer has no place for goes by; buffers posted later come first then. Each has a completion, in whichever order they
+ * are done, with KRCORE_WC_MORE; krcore_wc.offset and krcore_letter.offset say where it is. The
+ * buffer has one of its own, without KRCORE_WC_MORE, behind those: with queue 0, the bytes that were
+ * taken up, and status 0, or -ECANCELED if it was taken back. Bytes of a message that has failed are
+ * not used again. Otherwise as krcore_post_recv(); each completion to come counts as one under way.
+ * As in libfabric's FI_MULTI_RECV.
+ *
+ * Return: as krcore_post_recv(), and
+ * * %-EINVAL - also: @messages or @least is out of its range, or half of what may be under way
+ *   (krcore_inbox_create()) is less than @messages and one.
+ */
+int krcore_post_recv_multi(struct krcore_node *node, const struct krcore_mr *mr, void *local,
+			   uint32_t bytes, uint32_t messages, uint32_t least, uint64_t user_data);
+
+/**
  * krcore_cancel_recv() - Take back buffers that no message goes to.
  * @node: node.
  * @user_data: those with this user_data of krcore_post_recv().
  *
- * Their completions, with -ECANCELED, can be taken when this returns.
+ * Their completions, with -ECANCELED, can be taken when this returns. A buffer of
+ * krcore_post_recv_multi() takes no more messages; it completes when those that go there are done.
  *
  * Return:
  * * 0 - success.
@@ -534,7 +570,7 @@ int krcore_cancel_recv(struct krcore_node *node, uint64_t user_data);
  *
  * Return:
  * * 0 - success.
- * * %-EINVAL - @letter is of another kind.
+ * * %-EINVAL - @letter is of another kind, or goes to a buffer that was posted.
  * * %-ENOENT - no such connection; or the message was fetched, discarded or taken back.
  * * %-EBUSY - it is being fetched.
  * * %-EBADFD - @node has no inbox.

@@ -237,7 +237,10 @@ struct krcore_wr {
  * @bytes: bytes transferred.
  * @queue: queue; of what message.h sends or fetches: connection, see there.
  * @opcode: KRCORE_OP_*.
+ * @flags: KRCORE_WC_*, of message.h.
  * @rsvd: zero.
+ * @offset: of a message in the buffer it went to, in bytes, see krcore_post_recv_multi(); else 0.
+ * @rsvd2: zero.
  */
 struct krcore_wc {
 	uint64_t user_data;
@@ -245,7 +248,10 @@ struct krcore_wc {
 	uint32_t bytes;
 	uint32_t queue;
 	uint8_t opcode;
-	uint8_t rsvd[11];
+	uint8_t flags;
+	uint8_t rsvd[2];
+	uint32_t offset;
+	uint32_t rsvd2;
 };
 
 /**

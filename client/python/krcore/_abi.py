@@ -136,7 +136,8 @@ class Wr(Struct):
 class Wc(Struct):
     """struct krcore_wc"""
     _fields_ = [("user_data", c_uint64), ("status", c_int32), ("bytes", c_uint32),
-                ("queue", c_uint32), ("opcode", c_uint8), ("rsvd", c_uint8 * 11)]
+                ("queue", c_uint32), ("opcode", c_uint8), ("flags", c_uint8),
+                ("rsvd", c_uint8 * 2), ("offset", c_uint32), ("rsvd2", c_uint32)]
 
 
 class StartOptions(Struct):
