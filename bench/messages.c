@@ -16,10 +16,10 @@
  * announced, from when the program knows of it until its bytes are there. pull: ROUNDS transfers
  * from the server, OUTSTANDING of them at once, each as one message that is announced and fetched,
  * all to one place, or as messages of at most KRCORE_SEND_COPY_MAX bytes that are copied; posted:
- * that place is lent before, and what comes too soon for that is fetched. crowd: so many
- * connections, each of which has OUTSTANDING messages of 64 bytes there or on their way back all the
- * time; how many came back on each. keep: so many connections on which nothing is said; says "held"
- * when all are open, and sleeps.
+ * memory is lent before, to several messages at once, and what comes too soon for that is fetched.
+ * crowd: so many connections, each of which has OUTSTANDING messages of 64 bytes there or on their
+ * way back all the time; how many came back on each. keep: so many connections on which nothing is
+ * said; says "held" when all are open, and sleeps.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -37,7 +37,8 @@
 #include "bench/way.h"
 
 #define BN_WARM 20
-#define BN_LENT 2 /* buffers for each transfer that is outstanding */
+#define BN_LENT 2 /* buffers; or places for each transfer that is outstanding, if that is more */
+#define BN_LENT_MESSAGES 32 /* most of a buffer */
 #define BN_TIMEOUT_MS 10000
 #define BN_CROWD_BYTES 64
 #define BN_CROWD_MAX 1024 /* connections */
@@ -457,31 +458,45 @@ static void bn_pull_ask(struct bn_talk *talk, const struct bn_pull *pull)
 	bn_krcore_sent(talk);
 }
 
-/* Lend the place to so many messages more. */
-static void bn_lend(struct bn_box *box, const struct bn_pull *pull, uint64_t nr)
+/* Transfers that a buffer takes: all of the memory is one, which is lent several times over. */
+static uint32_t bn_lent_messages(const struct bn_pull *pull)
 {
-	for (; nr; nr--, box->under_way++)
-		if (krcore_post_recv(box->node, &box->mr, box->memory, (uint32_t)pull->bytes, 0))
-			bn_krcore_die("krcore_post_recv");
+	uint64_t messages = BN_BOX_MEMORY / pull->bytes;
+
+	return messages < BN_LENT_MESSAGES ? (uint32_t)messages : BN_LENT_MESSAGES;
 }
 
-/* Take completions; buffers that were used are lent again. Return: transfers that are done. */
+/* Lend so many buffers more. */
+static void bn_lend(struct bn_box *box, const struct bn_pull *pull, uint64_t nr)
+{
+	uint32_t messages = bn_lent_messages(pull);
+
+	for (; nr; nr--, box->under_way++)
+		if (krcore_post_recv_multi(box->node, &box->mr, box->memory,
+					   messages == 1 ? (uint32_t)pull->bytes : BN_BOX_MEMORY,
+					   messages, messages == 1 ? 0 : (uint32_t)pull->bytes, 0))
+			bn_krcore_die("krcore_post_recv_multi");
+}
+
+/* Take completions; a buffer that has completed is lent again. Return: transfers that are done. */
 static uint64_t bn_lent_done(struct bn_box *box, const struct bn_pull *pull)
 {
 	struct krcore_wc wcs[BN_BOX_LETTERS];
 	int nr = krcore_poll(box->node, wcs, BN_BOX_LETTERS), i;
-	uint64_t done = 0, used = 0;
+	uint64_t done = 0, over = 0;
 
 	if (nr < 0)
 		bn_krcore_die("krcore_poll");
-	box->under_way -= (uint64_t)nr;
 	for (i = 0; i < nr; i++) {
+		bool more = wcs[i].flags & KRCORE_WC_MORE;
+
 		if (wcs[i].status && (wcs[i].opcode != KRCORE_OP_RECV || wcs[i].queue))
 			bn_wrong("a transfer has failed");
-		used += !wcs[i].status && wcs[i].opcode == KRCORE_OP_RECV;
-		done += !wcs[i].status && wcs[i].opcode != KRCORE_OP_SEND;
+		box->under_way -= !more;
+		over += wcs[i].opcode == KRCORE_OP_RECV && !more && !wcs[i].status;
+		done += wcs[i].opcode != KRCORE_OP_SEND && wcs[i].queue;
 	}
-	bn_lend(box, pull, used);
+	bn_lend(box, pull, over);
 	return done;
 }
 
@@ -509,8 +524,9 @@ static void bn_pull_lent(struct bn_talk *talk, const struct bn_pull *pull)
 {
 	struct bn_box *box = &talk->box;
 	uint64_t done = 0, letters = 0;
+	uint64_t buffers = BN_LENT * (uint64_t)pull->outstanding / bn_lent_messages(pull);
 
-	bn_lend(box, pull, BN_LENT * (uint64_t)pull->outstanding);
+	bn_lend(box, pull, buffers < BN_LENT ? BN_LENT : buffers);
 	bn_pull_send(talk, pull);
 	while (done < pull->rounds || letters < pull->rounds) {
 		if (krcore_wait_any(box->node, BN_TIMEOUT_MS))
