@@ -386,7 +386,7 @@ static void bn_echo(const struct bn_echoer *system, const char *target, enum bn_
 
 /* ---- transfers */
 
-/* Fetch what has been announced. Return: how many began. */
+/* Fetch what has been announced, and goes to no buffer that was lent. Return: @nr. */
 static uint64_t bn_fetch_all(struct bn_box *box, unsigned int nr, const struct bn_pull *pull)
 {
 	unsigned int i;
@@ -396,10 +396,12 @@ static uint64_t bn_fetch_all(struct bn_box *box, unsigned int nr, const struct b
 
 		if (letter->kind != KRCORE_LETTER_LARGE || letter->length != pull->bytes)
 			bn_wrong("not the message that was asked for");
+		if (letter->flags & KRCORE_LETTER_POSTED)
+			continue;
 		if (krcore_fetch(box->node, letter, 0, &box->mr, box->memory, letter->length, 0, 0))
 			bn_krcore_die("krcore_fetch");
+		box->under_way++;
 	}
-	box->under_way += nr;
 	return nr;
 }
 
@@ -500,25 +502,6 @@ static uint64_t bn_lent_done(struct bn_box *box, const struct bn_pull *pull)
 	return done;
 }
 
-/* Take letters. Return: how many. */
-static uint64_t bn_lent_letters(struct bn_box *box, const struct bn_pull *pull)
-{
-	unsigned int nr = bn_box_take(box, BN_BOX_LETTERS, 0), i;
-
-	for (i = 0; i < nr; i++) {
-		const struct krcore_letter *letter = &box->letters[i];
-
-		if (letter->kind != KRCORE_LETTER_LARGE || letter->length != pull->bytes)
-			bn_wrong("not the message that was asked for");
-		if (letter->flags & KRCORE_LETTER_POSTED)
-			continue;
-		if (krcore_fetch(box->node, letter, 0, &box->mr, box->memory, letter->length, 0, 0))
-			bn_krcore_die("krcore_fetch");
-		box->under_way++;
-	}
-	return nr;
-}
-
 /* Transfers to buffers that are lent before. */
 static void bn_pull_lent(struct bn_talk *talk, const struct bn_pull *pull)
 {
@@ -532,7 +515,7 @@ static void bn_pull_lent(struct bn_talk *talk, const struct bn_pull *pull)
 		if (krcore_wait_any(box->node, BN_TIMEOUT_MS))
 			bn_krcore_die("krcore_wait_any");
 		done += bn_lent_done(box, pull);
-		letters += bn_lent_letters(box, pull);
+		letters += bn_fetch_all(box, bn_box_take(box, BN_BOX_LETTERS, 0), pull);
 	}
 	if (krcore_cancel_recv(box->node, 0))
 		bn_krcore_die("krcore_cancel_recv");

@@ -160,6 +160,7 @@ void krc_mailbox_complete(struct krc_mailbox *box, const struct krp_cqe *cqe)
 {
 	struct krc_context *ctx = box->ctx;
 
+	krc_uncharge_requests(ctx->user, 1);
 	local_bh_disable();
 	krc_ring_begin(&ctx->ring);
 	*krc_ring_entry(&ctx->ring, 0) = *cqe;

@@ -33,7 +33,7 @@ struct krc_talk;
  * @lock: guards all below, and what struct krc_talk says.
  * @news: talks with something to tell now that is no letter, see krc_talk.news.
  * @depth: messages and READs that may be under way.
- * @busy: those that are; posted buffers, too.
+ * @busy: those that are, and completions that posted buffers may have.
  * @backlog: offers that may wait, of all services that are listened to, and of those that were
  *	until the last of their offers is answered; at most @pages.
  * @posted: buffers for large messages; has a lock of its own.
@@ -145,7 +145,7 @@ void krc_mailbox_unreserve(struct krc_mailbox *box, u32 nr);
  * @box: mailbox, which has krc_mailbox_reserve()d the completion.
  * @cqe: it.
  *
- * Context: not in interrupts.
+ * Its charge is given back first. Context: not in interrupts.
  */
 void krc_mailbox_complete(struct krc_mailbox *box, const struct krp_cqe *cqe);
 

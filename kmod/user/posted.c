@@ -89,7 +89,6 @@ static void krc_posted_tell(struct krc_mailbox *box, const struct krp_cqe *cqe)
 	spin_lock_bh(&box->posted.lock);
 	box->posted.nr--;
 	spin_unlock_bh(&box->posted.lock);
-	krc_uncharge_requests(box->ctx->user, 1);
 	krc_mailbox_unbegin(box, 1); /* a program that sees the completion may post */
 	krc_mailbox_complete(box, cqe);
 }

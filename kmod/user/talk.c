@@ -260,7 +260,6 @@ void krc_talk_complete(struct krc_talk *talk, struct krp_cqe *cqe)
 	struct krc_mailbox *box = talk->box;
 
 	cqe->queue = talk->id;
-	krc_uncharge_requests(box->ctx->user, 1);
 	krc_talk_finish(talk); /* a program that sees the completion may send */
 	krc_mailbox_complete(box, cqe);
 	krc_talk_put(talk);

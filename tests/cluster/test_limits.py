@@ -122,7 +122,7 @@ def test_limits_of_memory_and_of_requests(cluster):
             tap(node1.run(f"{as_user(64 << 10)} {program(node1, bits)} memlock", check=False), 11)
         with serve(node2) as peer:
             for bits in (64, 32):
-                tap(client(node1, f"{peer} requests 5", bits=bits), 11)
+                tap(client(node1, f"{peer} requests 5", bits=bits), 17)
         given_back(node1, before, 30)
 
 

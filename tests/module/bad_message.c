@@ -132,46 +132,38 @@ static int post_recv(struct dev *dev, struct krp_post_recv *arg)
 	return dev_ioctl(dev->fd, KRP_IOC_POST_RECV, arg);
 }
 
-/* Lengths and numbers that a buffer can't have. The inbox has room for 16 under way. */
-static void bad_post_numbers(struct dev *dev, struct krp_post_recv post)
-{
-	post.length = 0;
-	tap_equal("post: no bytes", post_recv(dev, &post), -EINVAL);
-	post.length = KRP_SEND_LARGE_MAX + 1;
-	tap_equal("post: too many bytes", post_recv(dev, &post), -EINVAL);
-	post.length = 64;
-	post.flags = 2;
-	tap_equal("post: flags", post_recv(dev, &post), -EINVAL);
-	post.flags = 0;
-	post.rsvd = 1;
-	tap_equal("post: pad", post_recv(dev, &post), -EINVAL);
-	post.rsvd = 0;
-	post.least = 64;
-	tap_equal("post: least, for one message", post_recv(dev, &post), -EINVAL);
-	post.messages = 7;
-	post.least = 65;
-	tap_equal("post: more is to be left than there is", post_recv(dev, &post), -EINVAL);
-	post.least = 0;
-	post.messages = 0;
-	tap_equal("post: for no message", post_recv(dev, &post), -EINVAL);
-	post.messages = KRP_RECV_MESSAGES_MAX + 1;
-	tap_equal("post: for too many messages", post_recv(dev, &post), -EINVAL);
-	post.messages = 8;
-	tap_equal("post: nine completions, where eight may be", post_recv(dev, &post), -EINVAL);
-}
+/* What a buffer can't be like, but for address and region. The inbox has room for 16 under way. */
+static const struct {
+	const char *what;
+	struct krp_post_recv post;
+} bad_buffers[] = {
+	{ "post: no bytes", { .messages = 1 } },
+	{ "post: too many bytes", { .length = KRP_SEND_LARGE_MAX + 1, .messages = 1 } },
+	{ "post: flags", { .length = 64, .messages = 1, .flags = 2 } },
+	{ "post: pad", { .length = 64, .messages = 1, .rsvd = 1 } },
+	{ "post: least, for one message", { .length = 64, .messages = 1, .least = 64 } },
+	{ "post: more is to be left than there is", { .length = 64, .messages = 7, .least = 65 } },
+	{ "post: for no message", { .length = 64 } },
+	{ "post: for too many messages", { .length = 64, .messages = KRP_RECV_MESSAGES_MAX + 1 } },
+	{ "post: nine completions, where eight may be", { .length = 64, .messages = 8 } },
+	{ "take back: a length", { .length = 64, .flags = KRP_RECV_CANCEL } },
+	{ "take back: messages", { .messages = 1, .flags = KRP_RECV_CANCEL } },
+	{ "take back: least", { .least = 1, .flags = KRP_RECV_CANCEL } },
+};
 
-/* What is no buffer that can be taken back. */
-static void bad_cancel(struct dev *dev, struct krp_post_recv cancel)
+static void bad_buffer_numbers(struct dev *dev, const struct dev_region *local)
 {
-	tap_equal("take back: none", post_recv(dev, &cancel), -ENOENT);
-	cancel.length = 64;
-	tap_equal("take back: a length", post_recv(dev, &cancel), -EINVAL);
-	cancel.length = 0;
-	cancel.messages = 1;
-	tap_equal("take back: messages", post_recv(dev, &cancel), -EINVAL);
-	cancel.messages = 0;
-	cancel.least = 1;
-	tap_equal("take back: least", post_recv(dev, &cancel), -EINVAL);
+	struct krp_post_recv post;
+	size_t i;
+
+	for (i = 0; i < sizeof(bad_buffers) / sizeof(bad_buffers[0]); i++) {
+		post = bad_buffers[i].post;
+		if (!(post.flags & KRP_RECV_CANCEL)) {
+			post.addr = (uintptr_t)local->mem;
+			post.mr = local->handle;
+		}
+		tap_equal(bad_buffers[i].what, post_recv(dev, &post), -EINVAL);
+	}
 }
 
 /* A buffer that can't be posted, or taken back, or not once more. */
@@ -192,8 +184,8 @@ static void bad_posted(struct dev *dev)
 	post.addr = (uintptr_t)local.mem + 4096 - 63;
 	tap_equal("post: outside", post_recv(dev, &post), -ERANGE);
 	post.addr = (uintptr_t)local.mem;
-	bad_post_numbers(dev, post);
-	bad_cancel(dev, cancel);
+	bad_buffer_numbers(dev, &local);
+	tap_equal("take back: none", post_recv(dev, &cancel), -ENOENT);
 	post.messages = 7;
 	tap_equal("post: for seven messages", post_recv(dev, &post), 0);
 	tap_equal("post: one more completion", post_recv(dev, &post), -EAGAIN);

@@ -84,6 +84,33 @@ static int limit_reach(struct dev *dev, uint32_t queue, const struct krp_wr *wrs
 	return 0;
 }
 
+/* A posted buffer is charged for each completion that it may have. */
+static int limit_lend(struct dev *dev, const struct dev_region *local, unsigned int completions)
+{
+	struct krp_post_recv post = {
+		.addr = (uintptr_t)local->mem,
+		.mr = local->handle,
+		.length = LIMIT_BYTES,
+		.messages = completions - 1,
+	};
+
+	return dev_ioctl(dev->fd, KRP_IOC_POST_RECV, &post);
+}
+
+static void limit_of_buffers(struct dev *dev, const struct dev_region *local, unsigned int most)
+{
+	struct krp_inbox inbox = { .bytes = 65536, .depth = 4 * most };
+	struct krp_post_recv cancel = { .flags = KRP_RECV_CANCEL };
+
+	tap_equal("a buffer without an inbox", limit_lend(dev, local, most), -EBADFD);
+	tap_equal("an inbox", dev_ioctl(dev->fd, KRP_IOC_INBOX, &inbox), 0);
+	tap_equal("a buffer that may have one completion more", limit_lend(dev, local, most + 1),
+		  -EDQUOT);
+	tap_equal("one that may have as many", limit_lend(dev, local, most), 0);
+	tap_equal("one more", limit_lend(dev, local, 3), -EDQUOT);
+	tap_equal("it is taken back", dev_ioctl(dev->fd, KRP_IOC_POST_RECV, &cancel), 0);
+}
+
 void limit_of_requests(const struct dev_peer *peer, unsigned int most)
 {
 	struct krp_wr wrs[LIMIT_BATCH];
@@ -113,5 +140,6 @@ void limit_of_requests(const struct dev_peer *peer, unsigned int most)
 	tap_equal("one fewer is taken", dev_post(&dev, queue, wrs, most - 1, &error), most - 1);
 	tap_equal("without an error", error, 0);
 	tap_equal("and completes", limit_drain(&dev, most - 1), 0);
+	limit_of_buffers(&dev, &local, most);
 	dev_close(&dev);
 }
