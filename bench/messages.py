@@ -16,7 +16,8 @@ whose program has a connection with each of so many peers, beside an RC queue pa
 `ratio` is ours over the peer's where ratio_of is cost (latencies), and how many times better
 than the peer we are where it is speedup (rates). Where guests are emulated, rows of echo,
 zero_copy and cross_over say what one message or transfer takes in counts, on both nodes.
-KRCORE_BENCH_SAMPLES says how many messages a turn of echo has. Takes the ConnectX model.
+KRCORE_BENCH_SAMPLES says how many messages a turn of echo has; with KRCORE_BENCH_PROFILE=1 the
+kernel's functions in which instructions were spent follow. Takes the ConnectX model.
 """
 
 import contextlib
@@ -93,6 +94,7 @@ class Messages:
         self.lab, self.report, self.targets = lab, report, targets
         self.counting = lab.cluster.how() != "KVM"
         self.meter = _meter.Meter(lab.client) if self.counting else None
+        self.symbols = _meter.symbols(lab.client) if self.counting else None
 
     def row(self, case, system, unit, **values):
         """One line."""
@@ -126,8 +128,11 @@ class Messages:
         """Fields of a row: what one operation takes, of `command` with {n} for how many."""
         if not self.counting:
             return {}
-        (records_few, cards_few), (records, cards) = (self._run(command, operations)
-                                                      for operations in (few, many))
+        records_few, cards_few = self._run(command, few)
+        places = self.meter.places(False)
+        records, cards = self._run(command, many)
+        if self.symbols:        # of one record, or of one of all
+            self.symbols.say(places, self.meter.places(False), 1 if len(records) >= many else many)
         got = {name: (cards[name] - cards_few[name]) / (many - few) for name in cards}
         if len(records) >= many:        # a record of each
             took = cost.summary(records, COUNTED)
