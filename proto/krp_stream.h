@@ -44,6 +44,11 @@
  *   knows it again. One that was refused counts as such a connection: if an earlier copy of
  *   it arrives later, its message may be delivered after all.
  *
+ * MEMORY
+ *   An end that says little needs little: it begins with a few slots, KRP_STREAM_SLOTS_MIN at least,
+ *   and nothing for announcements. The caller gives more when krp_stream_cramped() says so, or a
+ *   large message is sent or comes, and takes it back when nothing is in it.
+ *
  * FLOW CONTROL, at three levels
  *   Connection: what has come and has not been consumed (krp_stream_consumed()) is bounded by
  *   conf.msgs and conf.units. User: krp_stream_budget() makes the window smaller while the
@@ -370,6 +375,74 @@ static inline void krp_stream_write_end(struct krp_stream *s)
 	s->tx.writes -= s->tx.writes > 0;
 }
 
+/** krp_stream_cramped() - Whether messages wait for slots, whatever the peer has granted.
+ * @s: connection. Context: any. Return: 1 or 0.
+ */
+static inline int krp_stream_cramped(const struct krp_stream *s)
+{
+	return s->tx.next - s->tx.told >= s->slots - KRP_STREAM_RESERVED;
+}
+
+/**
+ * krp_stream_move() - Exchange the memory for numbered messages.
+ * @s: connection.
+ * @slot: other memory; stays. What was there before is not used any more.
+ * @slots: how many, a power of 2.
+ *
+ * Context: any.
+ * Return: 0; %-EINVAL: @slots is none, or less than KRP_STREAM_SLOTS_MIN; %-EBUSY: less than what is
+ * in use.
+ */
+static inline int krp_stream_move(struct krp_stream *s, struct krp_stream_slot *slot, __u32 slots)
+{
+	__u64 seq;
+
+	if (slots < KRP_STREAM_SLOTS_MIN || slots & (slots - 1))
+		return -EINVAL;
+	if (s->tx.next - s->tx.told > slots - KRP_STREAM_RESERVED)
+		return -EBUSY;
+	for (seq = s->tx.told; seq != s->tx.next && !KRP_MUTANT("move no message"); seq++)
+		slot[seq & (slots - 1)] = *krp_stream_at(s, seq);
+	s->slot = slot;
+	s->slots = slots;
+	return 0;
+}
+
+/**
+ * krp_stream_give_large() - Give memory for announcements of both ends, without which there are none.
+ * @s: connection that has none.
+ * @large: memory; stays.
+ *
+ * Until then krp_stream_send() refuses large messages, and an ANNOUNCE of the peer counts as one
+ * that there is no room for.
+ *
+ * Context: any.
+ */
+static inline void krp_stream_give_large(struct krp_stream *s, struct krp_stream_large *large)
+{
+	memset(large, 0, sizeof(*large));
+	s->hold = large->hold;
+	s->fetch = large->fetch;
+	s->larges = KRP_MESSAGE_ANNOUNCED_MAX;
+}
+
+/**
+ * krp_stream_take_large() - Take it back, if there is no announcement of either end.
+ * @s: connection.
+ *
+ * Context: any.
+ * Return: 1; 0: it is in use, or was not given.
+ */
+static inline int krp_stream_take_large(struct krp_stream *s)
+{
+	if (!s->larges || krp_stream_holds(s) || krp_stream_fetches(s))
+		return 0;
+	s->hold = NULL;
+	s->fetch = NULL;
+	s->larges = 0;
+	return 1;
+}
+
 /** krp_stream_full() - Whether the peer has to grant more before a message can go.
  * @s: connection. @req: message. Context: any. Return: 1 or 0.
  */
@@ -388,8 +461,8 @@ static inline int krp_stream_full(const struct krp_stream *s, const struct krp_s
  *
  * Context: any.
  * Return: 0: it can; %-EAGAIN: not now: pull until something has changed; %-ENOTCONN: not before
- * it is OPEN; %-EPIPE: this end is shut; %-EMSGSIZE; stream.error, which is none of these: it
- * has failed.
+ * it is OPEN; %-EPIPE: this end is shut; %-EMSGSIZE; %-ENOBUFS: a large one needs
+ * krp_stream_give_large() first; stream.error, which is none of these: it has failed.
  */
 static inline int krp_stream_may_send(const struct krp_stream *s, const struct krp_stream_req *req)
 {
@@ -403,9 +476,11 @@ static inline int krp_stream_may_send(const struct krp_stream *s, const struct k
 		return -EMSGSIZE;
 	if (req->notify && s->tx.writes)
 		return -EAGAIN;
-	if (req->large && krp_stream_holds(s) == KRP_MESSAGE_ANNOUNCED_MAX)
+	if (req->large && !s->larges)
+		return -ENOBUFS;
+	if (req->large && krp_stream_holds(s) == s->larges)
 		return -EAGAIN;
-	if (s->tx.next - s->tx.told >= s->slots - KRP_STREAM_RESERVED)
+	if (krp_stream_cramped(s))
 		return -EAGAIN;
 	return krp_stream_full(s, req) ? -EAGAIN : 0;
 }
@@ -474,7 +549,7 @@ static inline int krp_stream_cancel(struct krp_stream *s, __u64 now_ns, __u64 co
 {
 	__u32 i;
 
-	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++) {
+	for (i = 0; i < s->larges; i++) {
 		if (s->hold[i].state != KRP_HOLD_HELD || s->hold[i].cookie != cookie)
 			continue;
 		s->hold[i].cancel = KRP_HOLD_CANCEL | KRP_HOLD_DUE;

@@ -68,7 +68,7 @@ static inline int krp_stream_fetching(const struct krp_stream *s)
 {
 	__u32 i;
 
-	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++)
+	for (i = 0; i < s->larges; i++)
 		if (s->fetch[i].state != KRP_FETCH_FREE && s->fetch[i].state != KRP_FETCH_ENDED)
 			return 1;
 	return 0;
@@ -88,7 +88,8 @@ static inline void krp_stream_refused(struct krp_stream *s, __u64 now_ns,
 	    (s->tx.una == s->tx.next || (s->tx.una + 1 == s->tx.next &&
 					 krp_stream_at(s, s->tx.una)->type == KRP_MESSAGE_CLOSE)) &&
 	    s->tx.sent == s->tx.next && !krp_stream_holds(s) && !krp_stream_fetching(s)) {
-		memset(s->fetch, 0, sizeof(s->fetch));
+		if (s->larges)
+			memset(s->fetch, 0, s->larges * sizeof(*s->fetch));
 		s->tx.una = s->tx.next;
 		return;
 	}
@@ -197,8 +198,8 @@ static inline void krp_stream_challenged(struct krp_stream *s, const struct krp_
 }
 
 /** krp_stream_take_window() - Take DATA or ANNOUNCE, whose turn it is. @s: connection.
- * @now_ns: the clock. @m: it. @room: there is memory for it. Context: any.
- * Return: enum krp_stream_verdict.
+ * @now_ns: the clock. @m: it. @room: there is memory for it; ANNOUNCE needs
+ * krp_stream_give_large(), too. Context: any. Return: enum krp_stream_verdict.
  */
 static inline enum krp_stream_verdict krp_stream_take_window(struct krp_stream *s, __u64 now_ns,
 							     const struct krp_message *m, int room)
@@ -209,7 +210,7 @@ static inline enum krp_stream_verdict krp_stream_take_window(struct krp_stream *
 	struct krp_fetch *f = NULL;
 	int large = m->type == KRP_MESSAGE_ANNOUNCE;
 
-	if (large)
+	if (large && body->slot < s->larges)
 		f = &s->fetch[body->slot];
 	if ((s->state != KRP_STREAM_OPEN && s->state != KRP_STREAM_SHUT) ||
 	    s->rx.told_msgs - s->rx.msgs < 1 || s->rx.told_units - s->rx.units < units ||
@@ -217,7 +218,7 @@ static inline enum krp_stream_verdict krp_stream_take_window(struct krp_stream *
 		krp_stream_broken(s, now_ns);
 		return KRP_STREAM_DROPPED;
 	}
-	if (!room) {
+	if (!room || (large && !f)) {
 		s->dropped.busy++;
 		s->owe.busy = 1;
 		s->rx.expect += !!KRP_MUTANT("busy is taken");
@@ -283,7 +284,7 @@ static inline void krp_stream_released(struct krp_stream *s, const struct krp_me
 {
 	__u32 held = krp_le16_to_cpu(m->held), i;
 
-	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++)
+	for (i = 0; i < s->larges; i++)
 		if (s->fetch[i].state == KRP_FETCH_ENDED && !(held >> i & 1) &&
 		    krp_le64_to_cpu(m->seq) > s->fetch[i].seq)
 			memset(&s->fetch[i], 0, sizeof(s->fetch[i]));
@@ -342,7 +343,7 @@ static inline enum krp_stream_verdict krp_stream_take(struct krp_stream *s, __u6
  * @arrived_ns: a moment before which it had not come: when the caller last found the receive
  *	queue empty. @now_ns would be too late, if the caller itself was: leases hang on it.
  * @m: packet, 8-byte aligned, which krp_message_check() has found right.
- * @room: there is memory for a message of its length.
+ * @room: there is memory for a message of its length. See krp_stream_give_large(), too.
  *
  * Pull krp_stream_next() before the next one: else it is dropped, as if it had been lost.
  *

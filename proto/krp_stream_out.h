@@ -19,7 +19,7 @@ static inline int krp_stream_waits(const struct krp_stream *s)
 		return 1;
 	if (!krp_stream_live(s->state))
 		return 0;
-	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++)
+	for (i = 0; i < s->larges; i++)
 		if (s->hold[i].state == KRP_HOLD_HELD || s->fetch[i].state == KRP_FETCH_ENDED)
 			return 1;
 	return s->tx.una < s->tx.next || s->starved || s->asking || s->owe.close ||
@@ -88,7 +88,7 @@ static inline void krp_stream_die(struct krp_stream *s, __u64 now_ns, int err, i
 		return;
 	s->error = err;
 	s->other_generation = (__u8) !!other_generation;
-	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++) {
+	for (i = 0; i < s->larges; i++) {
 		struct krp_hold *h = &s->hold[i];
 		struct krp_fetch *f = &s->fetch[i];
 
@@ -136,7 +136,7 @@ static inline void krp_stream_bury(struct krp_stream *s, __u64 now_ns)
 {
 	__u32 i;
 
-	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++)
+	for (i = 0; i < s->larges; i++)
 		if (s->hold[i].state == KRP_HOLD_HELD && now_ns >= krp_stream_hold_ns(s))
 			s->hold[i].state = KRP_HOLD_ENDED;
 	if (s->news || s->owe.refuse || s->tx.told != s->tx.next || krp_stream_holds(s) ||
@@ -155,7 +155,7 @@ static inline void krp_stream_ask(struct krp_stream *s)
 	if (krp_stream_unconfirmed(s))
 		s->owe.accept = 1;
 	s->owe.probe = !s->owe.accept;
-	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++) {
+	for (i = 0; i < s->larges; i++) {
 		s->fetch[i].due = s->fetch[i].state == KRP_FETCH_ENDED;
 		if (s->hold[i].cancel)
 			s->hold[i].cancel |= KRP_HOLD_DUE;
@@ -254,7 +254,7 @@ static inline int krp_stream_large(struct krp_stream *s, struct krp_stream_todo 
 {
 	__u32 i;
 
-	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++) {
+	for (i = 0; i < s->larges; i++) {
 		struct krp_hold *h = &s->hold[i];
 		struct krp_fetch *f = &s->fetch[i];
 
@@ -335,7 +335,7 @@ static inline __u16 krp_stream_held(const struct krp_stream *s)
 {
 	__u32 i, held = 0;
 
-	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++)
+	for (i = 0; i < s->larges; i++)
 		held |= s->hold[i].state == KRP_HOLD_HELD ? 1U << i : 0U;
 	return (__u16)held;
 }
@@ -453,7 +453,7 @@ static inline int krp_stream_refer(struct krp_stream *s, __u64 now_ns, struct kr
 
 	if (KRP_MUTANT("done waits for a window") && s->tx.msgs == s->tx.msgs_max)
 		return 0;
-	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++) {
+	for (i = 0; i < s->larges; i++) {
 		struct krp_hold *h = &s->hold[i];
 		struct krp_fetch *f = &s->fetch[i];
 

@@ -220,6 +220,16 @@ struct krp_hold {
 };
 
 /**
+ * struct krp_stream_large - Memory for announcements, see krp_stream_give_large().
+ * @hold: of this end.
+ * @fetch: of the peer.
+ */
+struct krp_stream_large {
+	struct krp_hold hold[KRP_MESSAGE_ANNOUNCED_MAX];
+	struct krp_fetch fetch[KRP_MESSAGE_ANNOUNCED_MAX];
+};
+
+/**
  * struct krp_stream_req - A message that a program sends.
  * @cookie: the caller's name of it.
  * @addr: a large one: where it is. Else unused.
@@ -425,6 +435,7 @@ struct krp_stream_dropped {
  * @rx: messages of the peer.
  * @hold: announcements of this end, by slot.
  * @fetch: of the peer, by slot.
+ * @larges: how many of each: KRP_MESSAGE_ANNOUNCED_MAX; 0: there is no memory for them.
  * @time: when what is due.
  * @again: what was missing.
  * @owe: what this end owes the peer.
@@ -455,8 +466,9 @@ struct krp_stream {
 	struct krp_message_accept accept;
 	struct krp_stream_tx tx;
 	struct krp_stream_rx rx;
-	struct krp_hold hold[KRP_MESSAGE_ANNOUNCED_MAX];
-	struct krp_fetch fetch[KRP_MESSAGE_ANNOUNCED_MAX];
+	struct krp_hold *hold;
+	struct krp_fetch *fetch;
+	__u32 larges;
 	struct krp_stream_time time;
 	struct krp_stream_again again;
 	struct krp_stream_owe owe;
@@ -540,7 +552,7 @@ static inline __u32 krp_stream_fetches(const struct krp_stream *s)
 {
 	__u32 i, nr = 0;
 
-	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++)
+	for (i = 0; i < s->larges; i++)
 		nr += s->fetch[i].state != KRP_FETCH_FREE;
 	return nr;
 }
@@ -552,7 +564,7 @@ static inline __u32 krp_stream_holds(const struct krp_stream *s)
 {
 	__u32 i, nr = 0;
 
-	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++)
+	for (i = 0; i < s->larges; i++)
 		nr += s->hold[i].state != KRP_HOLD_FREE;
 	return nr;
 }
@@ -564,7 +576,7 @@ static inline struct krp_fetch *krp_stream_fetch_of(struct krp_stream *s, __u64 
 {
 	__u32 i;
 
-	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++)
+	for (i = 0; i < s->larges; i++)
 		if (s->fetch[i].state != KRP_FETCH_FREE && s->fetch[i].seq == seq)
 			return &s->fetch[i];
 	return NULL;
@@ -577,7 +589,7 @@ static inline struct krp_hold *krp_stream_hold_of(struct krp_stream *s, __u64 se
 {
 	__u32 i;
 
-	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++)
+	for (i = 0; i < s->larges; i++)
 		if (s->hold[i].state == KRP_HOLD_HELD && s->hold[i].seq == seq)
 			return &s->hold[i];
 	return NULL;

@@ -199,6 +199,8 @@ int krc_stream_send(struct krc_stream *st, struct krc_out *out)
 
 	spin_lock_bh(&st->lock);
 	err = krc_stream_may(st, out);
+	if (!err && out->large && !krc_stream_lend_large(st))
+		err = -ENOMEM;
 	if (!err) {
 		krc_stream_get(st); /* whoever is told of its end may close the stream */
 		list_add_tail(&out->list, &st->out.waiting);

@@ -122,7 +122,8 @@ void krc_stream_refuse(struct krc_letter *offer, u32 status);
  * What the peer's window has no room for waits here; the caller bounds how much it hands in.
  * Context: may sleep.
  * Return: 0: end() will be called, or has been. Else @out is still the caller's: -EPIPE (this end
- * is shut), -EMSGSIZE (length, or a large one of no bytes), -ENODEV, or why the connection is dead.
+ * is shut), -EMSGSIZE (length, or a large one of no bytes), -ENOMEM, -ENODEV, or why the connection
+ * is dead.
  */
 int krc_stream_send(struct krc_stream *stream, struct krc_out *out);
 

@@ -245,7 +245,7 @@ void krc_large_unwant(struct krc_stream *st)
 	u32 i;
 
 	lockdep_assert_held(&st->lock);
-	for (i = 0; i < KRP_MESSAGE_ANNOUNCED_MAX; i++) {
+	for (i = 0; i < st->s.larges; i++) {
 		const struct krp_fetch *f = &st->s.fetch[i];
 
 		if ((f->state == KRP_FETCH_OFFERED || f->state == KRP_FETCH_READING) &&

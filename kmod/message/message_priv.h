@@ -35,7 +35,7 @@
 #include "pool/read.h"
 #include "pool/silence.h"
 
-#define KRC_STREAM_SLOTS 64
+#define KRC_STREAM_SLOTS 64 /* of one that has much to say */
 #define KRC_STREAM_FLIGHT 32 /* packets of one stream in the pool, most */
 #define KRC_MESSAGES_RX 512 /* receive buffers of a port */
 #define KRC_MESSAGES_TX 256 /* packets that a port has in the pool, most */
@@ -437,7 +437,9 @@ struct krc_stream_proof {
  * @address: of the peer's target.
  * @lock: guards all below but atomics, and what names another lock.
  * @s: the machine.
- * @slot: its slots.
+ * @few: its slots, as long as it says little.
+ * @many: else these, of KRC_STREAM_SLOTS; or NULL.
+ * @large: its memory for announcements; NULL: there are none.
  * @tabled: it is in krc_messages.streams.
  * @hashed: entry in krc_messages.opens; under krc_messages.lock.
  * @thirsty: its wait for a packet.
@@ -465,7 +467,9 @@ struct krc_stream {
 	struct krc_hw_address address;
 	spinlock_t lock; /* see message.h */
 	struct krp_stream s;
-	struct krp_stream_slot slot[KRC_STREAM_SLOTS];
+	struct krp_stream_slot few[KRP_STREAM_SLOTS_MIN];
+	struct krp_stream_slot *many;
+	struct krp_stream_large *large;
 	bool tabled;
 	struct hlist_node hashed;
 	struct krc_stream_thirsty thirsty;
@@ -591,6 +595,15 @@ void krc_stream_untable(struct krc_stream *st);
  * Return: the stream, counted; or NULL.
  */
 struct krc_stream *krc_stream_find(struct krc_messages *m, u32 number);
+
+/**
+ * krc_stream_lend_large() - See that the machine has memory for announcements.
+ * @st: stream, locked.
+ *
+ * It has it as long as there is one of either end, or an out waits. Context: bottom halves off.
+ * Return: whether it has.
+ */
+bool krc_stream_lend_large(struct krc_stream *st);
 
 /**
  * krc_stream_pull() - Ask the machine what is to be done, and note it for krc_stream_run().

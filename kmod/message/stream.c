@@ -20,7 +20,7 @@
 
 #define KRC_STREAM_CHECK_MS 1000 /* the peer's record is looked up no more often */
 
-/* Of their own size, which is above 4 KB: kmalloc() takes 8 KB for each. */
+/* Of their own size, which is above 1 KB: kmalloc() takes 2 KB for each. */
 static struct kmem_cache *krc_stream_cache;
 
 int krc_streams_init(void)
@@ -178,6 +178,46 @@ static void krc_stream_fill(struct krc_stream *st, struct krc_packet *packet,
 
 /* ---- what the machine says */
 
+bool krc_stream_lend_large(struct krc_stream *st)
+{
+	lockdep_assert_held(&st->lock);
+	if (likely(st->large))
+		return true;
+	st->large = krc_inbox_alloc(st->memcg, sizeof(*st->large));
+	if (st->large)
+		krp_stream_give_large(&st->s, st->large);
+	return st->large;
+}
+
+/*
+ * More slots, if all are taken, and none of the messages in them has ended. Without memory for more
+ * fewer messages are under way at once.
+ */
+static void krc_stream_grow(struct krc_stream *st)
+{
+	if (likely(!krp_stream_cramped(&st->s)) || st->many || st->s.tx.told != st->s.tx.una)
+		return;
+	st->many = krc_inbox_alloc(st->memcg, KRC_STREAM_SLOTS * sizeof(*st->many));
+	if (st->many)
+		WARN_ON_ONCE(krp_stream_move(&st->s, st->many, KRC_STREAM_SLOTS));
+}
+
+/* Memory in which nothing is goes back: a connection on which nothing is said costs little. */
+static void krc_stream_shrink(struct krc_stream *st)
+{
+	if (likely(!st->many && !st->large) || !list_empty(&st->out.waiting))
+		return;
+	if (st->many && st->s.tx.told == st->s.tx.next &&
+	    !krp_stream_move(&st->s, st->few, ARRAY_SIZE(st->few))) {
+		kfree(st->many);
+		st->many = NULL;
+	}
+	if (st->large && krp_stream_take_large(&st->s)) {
+		kfree(st->large);
+		st->large = NULL;
+	}
+}
+
 /* Hand outs in as long as there is room. */
 static void krc_stream_feed(struct krc_stream *st, u64 now_ns)
 {
@@ -196,6 +236,7 @@ static void krc_stream_feed(struct krc_stream *st, u64 now_ns)
 			.notify = out->notify,
 		};
 
+		krc_stream_grow(st);
 		err = krp_stream_send(&st->s, now_ns, &req);
 		if (err == -EAGAIN || err == -ENOTCONN)
 			return;
@@ -329,6 +370,7 @@ void krc_stream_pull(struct krc_stream *st)
 		/* this one may have been called in place of another */
 		krc_streams_drink(st->m);
 	}
+	krc_stream_shrink(st);
 	st->run.events &= ~(1U << KRP_STREAM_WAIT);
 	st->run.until_ns = todo.until_ns;
 	krc_stream_arm(st, now_ns);
@@ -362,7 +404,7 @@ static bool krc_noted_take(struct krc_stream *st, struct krc_noted *noted)
 	list_splice_init(&st->out.ended, &noted->outs);
 	noted->events = st->run.events;
 	noted->withdrawn_nr = st->in.withdrawn_nr;
-	memcpy(noted->withdrawn, st->in.withdrawn, sizeof(noted->withdrawn));
+	memcpy(noted->withdrawn, st->in.withdrawn, st->in.withdrawn_nr * sizeof(*noted->withdrawn));
 	st->run.events = 0;
 	st->in.withdrawn_nr = 0;
 	return noted->events || !list_empty(&noted->packets) || !list_empty(&noted->outs);
@@ -581,6 +623,8 @@ void krc_stream_take(struct krc_stream *st, const struct krp_message *packet, u6
 	if (windowed && !letter)
 		krc_message_count(st->m, KRC_COUNT_NO_MEMORY);
 	spin_lock_bh(&st->lock);
+	if (large && letter && krp_stream_mine(&st->s, packet) && !krc_stream_lend_large(st))
+		krc_message_count(st->m, KRC_COUNT_NO_MEMORY);
 	foreign = st->s.dropped.foreign;
 	verdict = krp_stream_received(&st->s, ktime_get_ns(), arrived_ns, packet, !!letter);
 	atomic64_add(st->s.dropped.foreign - foreign, &st->m->count[KRC_COUNT_FOREIGN]);
@@ -619,6 +663,8 @@ static void krc_stream_reap(struct work_struct *work)
 	if (st->end.tombstone) /* none was dug */
 		krc_tx_share_put(m, st->end.tombstone->share);
 	kfree(st->end.tombstone);
+	kfree(st->many);
+	kfree(st->large);
 	mem_cgroup_put(st->memcg);
 	kmem_cache_free(krc_stream_cache, st);
 	krc_messages_put(m);
@@ -703,7 +749,7 @@ struct krc_stream *krc_stream_new(struct krc_messages *m, const u8 *gid,
 	err = rail->ops->address(rail->hw, rail->num, rail->gid_index,
 				 (const union ib_gid *)st->value_gid, value, &st->address);
 	if (!err)
-		err = krp_stream_init(&st->s, &m->conf, st->slot, ARRAY_SIZE(st->slot));
+		err = krp_stream_init(&st->s, &m->conf, st->few, ARRAY_SIZE(st->few));
 	if (err)
 		goto err_stream;
 	err = -ENOMEM;

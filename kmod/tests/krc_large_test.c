@@ -177,7 +177,10 @@ static void krc_test_is_fetched(struct kunit *test)
 {
 	struct krc_test_large *t = &krc_test_large_now;
 
+	KUNIT_EXPECT_NULL(test, t->a->stream->large);
 	krc_test_announce(t);
+	KUNIT_EXPECT_NOT_NULL(test, t->a->stream->large);
+	KUNIT_EXPECT_NOT_NULL(test, t->b->stream->large);
 	KUNIT_EXPECT_EQ(test, t->a->done, 0U);
 	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE + 1, false), -EINVAL);
 	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, KRC_TEST_LARGE, false), 0);
@@ -189,6 +192,9 @@ static void krc_test_is_fetched(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->a->failed, 0U);
 	KUNIT_EXPECT_EQ(test, memcmp(t->to.bytes, t->from.bytes, KRC_TEST_LARGE), 0);
 	KUNIT_EXPECT_EQ(test, krc_test_fetch_part(t, 0, 1, false), -ENOENT);
+	krc_test_quiet(t->w);
+	KUNIT_EXPECT_NULL(test, t->a->stream->large);
+	KUNIT_EXPECT_NULL(test, t->b->stream->large);
 }
 
 /* It may be fetched in parts; the sender holds it until the last one. */

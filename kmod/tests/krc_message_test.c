@@ -66,6 +66,7 @@ struct krc_test_packet {
 struct krc_test_end {
 	struct krp_stream s;
 	struct krp_stream_slot slot[KRC_TEST_SLOTS];
+	struct krp_stream_large large;
 	unsigned int came, ended, released, died, forgotten;
 	u64 announced;
 };
@@ -183,6 +184,8 @@ static void krc_test_connection(struct kunit *test)
 	open.peer_generation = krp_cpu_to_le64(6);
 	KUNIT_ASSERT_EQ(test, krp_stream_init(&a->s, &krc_test_conf, a->slot, KRC_TEST_SLOTS), 0);
 	KUNIT_ASSERT_EQ(test, krp_stream_init(&b->s, &krc_test_conf, b->slot, KRC_TEST_SLOTS), 0);
+	krp_stream_give_large(&a->s, &a->large);
+	krp_stream_give_large(&b->s, &b->large);
 	KUNIT_ASSERT_EQ(test, krp_stream_connect(&a->s, now_ns, 1, 300, &open, NULL), 0);
 	krc_test_talk(test, a, b, &now_ns);
 	KUNIT_ASSERT_EQ(test, (int)a->s.state, KRP_STREAM_OPEN);

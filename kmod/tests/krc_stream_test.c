@@ -29,14 +29,33 @@ static void krc_test_all_there(struct krc_test_world *w, struct krc_test_program
 	KUNIT_EXPECT_EQ(w->test, from->died + to->died, 0U);
 }
 
-/* A stream takes no more memory than it is long: there may be ten thousand. */
+/* A stream has no memory but its own, which is no more than it is long: there may be ten thousand. */
+static void krc_test_is_small(struct kunit *test, const struct krc_stream *st)
+{
+	KUNIT_EXPECT_LE(test, ksize(st), ALIGN(sizeof(*st), L1_CACHE_BYTES));
+	KUNIT_EXPECT_NULL(test, st->many);
+	KUNIT_EXPECT_NULL(test, st->large);
+	KUNIT_EXPECT_EQ(test, st->s.slots, (u32)KRP_STREAM_SLOTS_MIN);
+}
+
+/* What it needs beyond that it has only as long as more is under way. */
 static void krc_test_size(struct kunit *test)
 {
 	struct krc_test_world *w = test->priv;
+	struct krc_test_program *a = &w->side[0].end[0], *b = &w->side[1].end[0];
 
 	krc_test_pair(w, 0);
-	KUNIT_EXPECT_LE(test, ksize(w->side[0].end[0].stream),
-			ALIGN(sizeof(struct krc_stream), L1_CACHE_BYTES));
+	krc_test_is_small(test, a->stream);
+	krc_test_is_small(test, b->stream);
+	WRITE_ONCE(w->stuck, true);
+	krc_test_say(a, KRP_STREAM_SLOTS_MIN, 8);
+	KUNIT_EXPECT_NOT_NULL(test, a->stream->many);
+	KUNIT_EXPECT_EQ(test, a->stream->s.slots, (u32)KRC_STREAM_SLOTS);
+	WRITE_ONCE(w->stuck, false);
+	krc_test_all_there(w, a, b);
+	krc_test_quiet(w);
+	krc_test_is_small(test, a->stream);
+	krc_test_is_small(test, b->stream);
 }
 
 /* A first message travels with OPEN; the first contact of two nodes needs a pass, no later one. */

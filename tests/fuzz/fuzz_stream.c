@@ -21,7 +21,8 @@
 
 struct fz_peer {
 	struct krp_stream s;
-	struct krp_stream_slot slot[FZ_SLOTS];
+	struct krp_stream_slot slot[FZ_SLOTS], few[KRP_STREAM_SLOTS_MIN];
+	struct krp_stream_large large;
 	__u64 now_ns;
 	__u32 handed, ended, backlog;
 	int forgotten;
@@ -52,6 +53,15 @@ static void fz_end(struct fz_peer *p, const struct krp_stream_todo *todo)
 	p->ended++;
 }
 
+/* What has nothing in it is taken back, and its bytes are others'. */
+static void fz_take_back(struct fz_peer *p)
+{
+	if (krp_stream_take_large(&p->s))
+		memset(&p->large, 0xa5, sizeof(p->large));
+	if (p->s.slots == FZ_SLOTS && !krp_stream_move(&p->s, p->few, KRP_STREAM_SLOTS_MIN))
+		memset(p->slot, 0xa5, sizeof(p->slot));
+}
+
 static void fz_pull(struct fz_peer *p)
 {
 	struct krp_stream_todo todo;
@@ -80,6 +90,7 @@ static void fz_pull(struct fz_peer *p)
 		}
 		FZ_ASSERT(!krp_stream_wrong(&p->s));
 	}
+	fz_take_back(p);
 	FZ_ASSERT(todo.until_ns > p->now_ns);
 	FZ_ASSERT(p->s.error != -EAGAIN && (p->s.state != KRP_STREAM_DEAD || p->s.error));
 	FZ_ASSERT(p->s.state == KRP_STREAM_GONE || todo.until_ns != 0);
@@ -131,15 +142,29 @@ static void fz_packet_comes(struct fz_peer *p, struct fz_stream *in)
 	bytes += krp_message_payload(&packet.m);
 	if (bytes > sizeof(packet) || krp_message_check(&packet, bytes) != KRP_MESSAGE_OK)
 		return;
+	if (packet.m.type == KRP_MESSAGE_ANNOUNCE && !(help & 4) && !p->s.larges)
+		krp_stream_give_large(&p->s, &p->large);
 	verdict = krp_stream_received(&p->s, p->now_ns, p->now_ns - (help & 0x70U) * FZ_MS,
 				      &packet.m, help & 0x80 ? 0 : 1);
 	if (verdict == KRP_STREAM_DROPPED)
 		return;
 	FZ_ASSERT(msgs && !(help & 0x80));
+	FZ_ASSERT(verdict != KRP_STREAM_ANNOUNCED || p->s.larges);
 	p->backlog++;
 	FZ_ASSERT(p->backlog <= fz_conf.msgs);
 	if (verdict == KRP_STREAM_ANNOUNCED)
 		p->fetch[p->fetches++] = krp_le64_to_cpu(packet.m.seq);
+}
+
+/* Memory for a message of that name; of some there is none. */
+static void fz_lend(struct fz_peer *p, __u8 with)
+{
+	if (with & 8)
+		return;
+	if (with & 1 && !p->s.larges)
+		krp_stream_give_large(&p->s, &p->large);
+	if (krp_stream_cramped(&p->s) && p->s.slots != FZ_SLOTS)
+		FZ_ASSERT(!krp_stream_move(&p->s, p->slot, FZ_SLOTS));
 }
 
 static void fz_program(struct fz_peer *p, struct fz_stream *in)
@@ -156,6 +181,7 @@ static void fz_program(struct fz_peer *p, struct fz_stream *in)
 	case 0:
 		if (p->out[with])
 			break;
+		fz_lend(p, with);
 		err = krp_stream_send(&p->s, p->now_ns, &req);
 		p->out[with] = !err;
 		p->handed += !err;
@@ -289,7 +315,7 @@ static void fz_begin(struct fz_peer *p, __u8 opener)
 	open.value.generation = krp_cpu_to_le64(5);
 	open.peer_generation = krp_cpu_to_le64(6);
 	open.pass = krp_cpu_to_le64(3);
-	FZ_ASSERT(!krp_stream_init(&p->s, &fz_conf, p->slot, FZ_SLOTS));
+	FZ_ASSERT(!krp_stream_init(&p->s, &fz_conf, p->few, KRP_STREAM_SLOTS_MIN));
 	if (opener & 1) {
 		FZ_ASSERT(!krp_stream_connect(&p->s, p->now_ns, 1, 300, &open, NULL));
 		return;

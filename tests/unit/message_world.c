@@ -20,7 +20,7 @@ enum mw_kind {
 
 const char *mw_mutant;
 
-static void mw_break(struct mw_world *w, const char *what, uint64_t number)
+void mw_break(struct mw_world *w, const char *what, uint64_t number)
 {
 	if (w->broken)
 		return;
@@ -34,7 +34,7 @@ uint64_t mw_random(struct mw_world *w, uint64_t below)
 	return below ? krp_mix64(w->random) % below : 0;
 }
 
-static bool mw_once_in(struct mw_world *w, uint32_t odds)
+bool mw_once_in(struct mw_world *w, uint32_t odds)
 {
 	return odds && !mw_random(w, odds);
 }
@@ -298,6 +298,7 @@ static void mw_talk(struct mw_world *w, struct mw_end *e)
 	mw_fetch(w, e);
 	while (out->handed < out->total) {
 		mw_request(w, e->conn, e->side, out->handed, &req);
+		mw_lend(w, e, req.large);
 		if (krp_stream_send(&e->s, w->now_ns, &req))
 			break;
 		out->state[out->handed++] = MW_OUT;
@@ -359,8 +360,7 @@ static struct mw_end *mw_end_new(struct mw_world *w, uint32_t node, uint32_t con
 	e->conn = conn;
 	e->side = side;
 	e->timer_ns = UINT64_MAX;
-	if (krp_stream_init(&e->s, &w->conf, e->slot, MW_SLOTS))
-		abort();
+	mw_lend_first(w, e);
 	return e;
 }
 
@@ -498,6 +498,7 @@ static bool mw_drain(struct mw_world *w, struct mw_end *e)
 	}
 	if (krp_stream_wrong(&e->s))
 		mw_break(w, krp_stream_wrong(&e->s), e->conn);
+	mw_take_back(w, e);
 	if (todo.until_ns == e->timer_ns || todo.until_ns == KRP_STREAM_FOREVER_NS)
 		return true;
 	if (todo.until_ns <= w->now_ns)
@@ -732,6 +733,7 @@ void mw_arrive(struct mw_world *w, const struct mw_event *ev)
 	}
 	e->packets++;
 	repeats = e->s.dropped.repeats;
+	mw_lend(w, e, ev->packet.type == KRP_MESSAGE_ANNOUNCE && !mw_once_in(w, 8));
 	switch (krp_stream_received(&e->s, w->now_ns, ev->at_ns, &ev->packet, room)) {
 	case KRP_STREAM_ANNOUNCED:
 		mw_want(w, e, krp_le64_to_cpu(ev->packet.seq), krp_le32_to_cpu(ev->packet.imm));

@@ -87,6 +87,7 @@ enum mw_blow {
  * @stall_every: a packet of so many is posted late; 0: none.
  * @stall_ms: by up to so many ms.
  * @look_us: a look-up takes so many us, and there are few at once; 0: no time.
+ * @thrifty: ends have memory for what they have to say and no more, and sometimes get it late.
  */
 struct mw_plan {
 	uint32_t messages;
@@ -101,6 +102,7 @@ struct mw_plan {
 	enum mw_blow blow;
 	uint8_t blow_side, blow_state;
 	uint32_t blow_after, budget_us, stall_every, stall_ms, look_us;
+	bool thrifty;
 };
 
 /**
@@ -152,6 +154,8 @@ struct mw_want {
  * struct mw_end - One end of a connection, with its machine.
  * @s: the machine.
  * @slot: its slots.
+ * @few: the same of one that says little.
+ * @large: its memory for announcements.
  * @used: it exists.
  * @shut: the program has closed.
  * @blown: mw_plan.blow has happened to it.
@@ -168,7 +172,8 @@ struct mw_want {
  */
 struct mw_end {
 	struct krp_stream s;
-	struct krp_stream_slot slot[MW_SLOTS];
+	struct krp_stream_slot slot[MW_SLOTS], few[KRP_STREAM_SLOTS_MIN];
+	struct krp_stream_large large;
 	bool used, shut, blown;
 	uint32_t node, queue, conn, side, packets;
 	uint64_t timer_ns, read_ns;
@@ -313,6 +318,25 @@ void mw_pull(struct mw_world *w, struct mw_end *e);
 
 /* The other end of a connection, or NULL. */
 struct mw_end *mw_peer(struct mw_world *w, const struct mw_end *e);
+
+/* Say what is wrong, unless something was before. */
+void mw_break(struct mw_world *w, const char *what, uint64_t number);
+
+/* True once in so many times, by chance; 0: never. */
+bool mw_once_in(struct mw_world *w, uint32_t odds);
+
+/* Two ends that are OPEN, and nothing under way. */
+struct mw_world *mw_opened(const struct mw_plan *plan, struct mw_end **ret_a,
+			   struct mw_end **ret_b);
+
+/* Begin an end's machine, with the memory that it has at first: all of it, or little. */
+void mw_lend_first(struct mw_world *w, struct mw_end *e);
+
+/* Memory for announcements, and for what is said next; once in a while there is none for that. */
+void mw_lend(struct mw_world *w, struct mw_end *e, bool large);
+
+/* What was lent comes back, in which nothing is; and its bytes are others'. */
+void mw_take_back(struct mw_world *w, struct mw_end *e);
 
 /* A packet comes to a node, as a network would bring it. */
 void mw_arrive(struct mw_world *w, const struct mw_event *ev);

@@ -29,7 +29,8 @@ static const struct mw_plan plain = { .messages = 400,
 				      .window = 16,
 				      .pool = 100000,
 				      .shut_first = 2,
-				      .blow_state = MW_NEVER };
+				      .blow_state = MW_NEVER,
+				      .thrifty = true };
 
 static uint64_t messages; /* that all runs have delivered */
 static uint64_t events_max = EVENTS_MAX; /* of a run that comes to no end */
@@ -98,6 +99,7 @@ static void test_loss_of_every_kth(void **state)
 			plan.lose_every = odds[i];
 			plan.large_every = seed % 2 ? 5 : 0;
 			plan.first = seed % 3;
+			plan.thrifty = seed % 2;
 			run_well(&plan, seed);
 		}
 }
@@ -339,6 +341,7 @@ static void mutant_plan(struct mw_plan *plan, uint64_t seed)
 	plan->large_every = seed % 4 && seed % 11 ? 6 : 0;
 	plan->cancel_every = seed % 5 ? 3 : 0;
 	plan->selfish = seed % 7 == 1;
+	plan->thrifty = seed % 4 > 1;
 	plan->window = 4 + (uint32_t)seed % 13;
 	plan->pool = seed % 6 || plan->selfish ? 100000 : 3;
 	plan->slow_us = seed % 6 ? 0 : 60;
@@ -357,7 +360,7 @@ static void test_mutants(void **state)
 		"jump a gap",	  "take a repetition",	     "keep a credit",
 		"do not repeat",  "release at cancel",	     "acknowledge ahead",
 		"busy is taken",  "done waits for a window", "open for another generation",
-		"forget at once",
+		"forget at once", "move no message",
 	};
 	struct mw_plan plan;
 	uint64_t seed;

@@ -18,26 +18,6 @@ static const struct mw_plan quiet = {
 	.delay_us = 1, .window = 8, .pool = 1000, .shut_first = 2, .blow_state = MW_NEVER
 };
 
-/* Two ends that are OPEN, and nothing under way. */
-static struct mw_world *opened(const struct mw_plan *plan, struct mw_end **ret_a,
-			       struct mw_end **ret_b)
-{
-	struct mw_plan stays = *plan;
-	struct mw_world *w;
-
-	stays.stays = true;
-	w = mw_new(&stays, 2, 1);
-	*ret_a = mw_open(w, 0, 1);
-	mw_run(w, w->now_ns + 100 * MW_MS);
-	*ret_b = mw_peer(w, *ret_a);
-	assert_non_null(*ret_b);
-	assert_int_equal((*ret_a)->s.state, KRP_STREAM_OPEN);
-	assert_int_equal((*ret_b)->s.state, KRP_STREAM_OPEN);
-	memset(w->packets, 0, sizeof(w->packets));
-	w->sent_packets = 0;
-	return w;
-}
-
 /* So many messages of a plan as @end hands in from now on. */
 static void talk(struct mw_world *w, struct mw_end *e, uint32_t messages)
 {
@@ -139,7 +119,7 @@ static void test_what_messages_cost(void **state)
 {
 	struct mw_plan plan = quiet;
 	struct mw_end *a, *b;
-	struct mw_world *w = opened(&plan, &a, &b);
+	struct mw_world *w = mw_opened(&plan, &a, &b);
 
 	(void)state;
 	talk(w, a, 1);
@@ -150,7 +130,7 @@ static void test_what_messages_cost(void **state)
 	end_well(w);
 
 	/* 60 more: acknowledged by the quarter of a window */
-	w = opened(&plan, &a, &b);
+	w = mw_opened(&plan, &a, &b);
 	talk(w, a, 60);
 	assert_int_equal(w->packets[KRP_MESSAGE_DATA], 60);
 	assert_in_range(w->packets[KRP_MESSAGE_CREDIT], 60 / 8, 60 / 2);
@@ -159,7 +139,7 @@ static void test_what_messages_cost(void **state)
 
 	/* large: ANNOUNCE, one READ, DONE; then what says that DONE has come */
 	plan.large_every = 1;
-	w = opened(&plan, &a, &b);
+	w = mw_opened(&plan, &a, &b);
 	w->conn[0].way[0].handed = 1; /* number 0 is never large */
 	w->conn[0].way[0].delivered = 1;
 	w->conn[0].way[0].ended = 1;
@@ -177,7 +157,7 @@ static void test_what_messages_cost(void **state)
 static void test_what_send_refuses(void **state)
 {
 	struct mw_end *a, *b;
-	struct mw_world *w = opened(&quiet, &a, &b);
+	struct mw_world *w = mw_opened(&quiet, &a, &b);
 	struct krp_stream_req req = { .length = KRP_MESSAGE_DATA_MAX + 1 };
 	struct krp_stream fresh;
 
@@ -209,7 +189,7 @@ static void test_what_send_refuses(void **state)
 static void test_notification_waits_for_writes(void **state)
 {
 	struct mw_end *a, *b;
-	struct mw_world *w = opened(&quiet, &a, &b);
+	struct mw_world *w = mw_opened(&quiet, &a, &b);
 	struct krp_stream_req req = { .notify = 1, .imm = 7 };
 	struct krp_stream_todo todo;
 
@@ -240,7 +220,7 @@ static void test_window_that_is_full(void **state)
 
 	(void)state;
 	plan.stop_ms = 60000;
-	w = opened(&plan, &a, &b);
+	w = mw_opened(&plan, &a, &b);
 	talk(w, a, 30);
 	assert_int_equal(w->conn[0].way[0].delivered, plan.window);
 	assert_int_equal(w->conn[0].way[0].ended, plan.window);
@@ -273,7 +253,7 @@ static void test_window_that_is_full(void **state)
 static void test_foreign_headers(void **state)
 {
 	struct mw_end *a, *b;
-	struct mw_world *w = opened(&quiet, &a, &b);
+	struct mw_world *w = mw_opened(&quiet, &a, &b);
 	struct krp_stream_req req = { .length = 3 };
 	struct krp_stream_todo good, bad;
 	struct krp_stream before;
@@ -313,7 +293,7 @@ static void test_foreign_headers(void **state)
 static void test_peer_that_breaks_a_rule(void **state)
 {
 	struct mw_end *a, *b;
-	struct mw_world *w = opened(&quiet, &a, &b);
+	struct mw_world *w = mw_opened(&quiet, &a, &b);
 	struct krp_stream_req req = { .length = 1 };
 	struct krp_stream_todo todo;
 	unsigned int i;
@@ -341,7 +321,7 @@ static void test_peer_that_breaks_a_rule(void **state)
 /* One large message that is announced and not fetched. */
 static struct mw_world *announced(struct mw_end **ret_a, struct mw_end **ret_b, __u64 *ret_seq)
 {
-	struct mw_world *w = opened(&quiet, ret_a, ret_b);
+	struct mw_world *w = mw_opened(&quiet, ret_a, ret_b);
 	struct krp_stream_req req = { .cookie = 5, .large = 1, .length = 9999, .addr = 4096 };
 	struct krp_stream_todo todo;
 
@@ -467,7 +447,7 @@ static void test_done_that_comes_again(void **state)
 static void test_silence(void **state)
 {
 	struct mw_end *a, *b;
-	struct mw_world *w = opened(&quiet, &a, &b);
+	struct mw_world *w = mw_opened(&quiet, &a, &b);
 	struct krp_stream_req req = { .cookie = 0, .length = 1 };
 	struct krp_stream_todo todo;
 	__u64 now_ns = w->now_ns;
@@ -493,7 +473,7 @@ static void test_silence(void **state)
 static void test_end_without_room(void **state)
 {
 	struct mw_end *a, *b;
-	struct mw_world *w = opened(&quiet, &a, &b);
+	struct mw_world *w = mw_opened(&quiet, &a, &b);
 	struct krp_stream_req req = { .cookie = 5, .length = 3 };
 	struct krp_stream_todo todo;
 	__u64 now_ns = w->now_ns;
@@ -566,7 +546,7 @@ static struct mw_world *killed(struct mw_end **ret_b, struct krp_message *ret_op
 	struct krp_stream_req req = { .cookie = 5, .large = 1, .length = 9999, .addr = 4096 };
 	struct krp_stream_todo todo;
 	struct mw_end *a;
-	struct mw_world *w = opened(&plan, &a, ret_b);
+	struct mw_world *w = mw_opened(&plan, &a, ret_b);
 
 	memset(ret_open, 0, sizeof(*ret_open));
 	w->conn[0].unlucky = true;
@@ -622,7 +602,7 @@ static void test_peer_that_insists_holds_no_memory(void **state)
 static struct mw_world *offered(struct mw_end **ret_a, struct mw_end **ret_b, uint64_t decide_ms)
 {
 	struct mw_plan plan = quiet;
-	struct mw_world *w = opened(&plan, ret_a, ret_b);
+	struct mw_world *w = mw_opened(&plan, ret_a, ret_b);
 
 	w->decide_ns = decide_ms * MW_MS;
 	*ret_a = mw_open(w, 0, 1);
@@ -757,7 +737,7 @@ static void test_what_a_refusal_ends(void **state)
 	(void)state;
 	for (status = 1; status <= KRP_REFUSE_LAST; status++)
 		for (live = 0; live < 2; live++) {
-			w = live ? opened(&quiet, &a, &b) : offered(&a, &b, 60000);
+			w = live ? mw_opened(&quiet, &a, &b) : offered(&a, &b, 60000);
 			w->conn[a->conn].unlucky = true;
 			refusal(a, status, &m);
 			assert_int_equal(krp_message_check(&m, sizeof(m)), KRP_MESSAGE_OK);
@@ -895,7 +875,7 @@ static void test_peer_that_has_forgotten(void **state)
 static void test_no_question_for_what_is_ours(void **state)
 {
 	struct mw_end *a, *b;
-	struct mw_world *w = opened(&quiet, &a, &b);
+	struct mw_world *w = mw_opened(&quiet, &a, &b);
 	struct krp_stream_req req = { .notify = 1 };
 	struct krp_stream_todo todo;
 
