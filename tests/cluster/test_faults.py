@@ -146,7 +146,7 @@ def test_every_allocation_of_a_message_fails_once(cluster):
         for line in result.out.splitlines():
             if line.startswith("# "):
                 print(f"    {line[2:]}", flush=True)
-        tap(result, 24)
+        tap(result, 28)
         end()
         given_back(node1, before, 30)
 

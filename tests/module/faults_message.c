@@ -521,6 +521,78 @@ static int fm_step_fetched(void *arg)
 	return err || !memcmp(f->mem.mem, f->mem.mem + FM_LARGE, FM_LARGE) ? err : -EBADMSG;
 }
 
+static int fm_post(struct fm *f, uint32_t messages)
+{
+	struct krp_post_recv post = {
+		.user_data = FM_IMM,
+		.addr = (uintptr_t)f->mem.mem + FM_LARGE,
+		.mr = f->mem.handle,
+		.length = FM_LARGE,
+		.messages = messages,
+	};
+
+	return dev_ioctl(f->dev.fd, KRP_IOC_POST_RECV, &post);
+}
+
+static int fm_step_post(void *arg)
+{
+	return fm_post(arg, 1);
+}
+
+static int fm_step_post_multi(void *arg)
+{
+	return fm_post(arg, FM_DEPTH / 4);
+}
+
+static int fm_step_take_back(void *arg)
+{
+	struct krp_post_recv cancel = { .user_data = FM_IMM, .flags = KRP_RECV_CANCEL };
+	struct fm *f = arg;
+
+	return dev_ioctl(f->dev.fd, KRP_IOC_POST_RECV, &cancel);
+}
+
+static int fm_step_taken_back(void *arg)
+{
+	struct fm *f = arg;
+
+	return fm_reap(&f->dev, 0, KRP_OP_RECV, -ECANCELED);
+}
+
+static int fm_step_unpost(void *arg)
+{
+	int err = fm_step_take_back(arg);
+
+	return err ? err : fm_step_taken_back(arg);
+}
+
+/* No buffer is there, nor has one come back. */
+static int fm_step_not_posted(void *arg)
+{
+	struct krp_cqe cqe;
+	struct fm *f = arg;
+	int err = fm_step_take_back(f);
+
+	if (err == -ENOENT && !dev_reap(&f->dev, &cqe, 0))
+		return 0;
+	return err ? err : -EEXIST;
+}
+
+/* A large message goes there, and back to a buffer that was posted. */
+static int fm_posted(struct fm *f)
+{
+	int err = fm_step_post(f);
+
+	memset(f->mem.mem + FM_LARGE, 0, FM_LARGE);
+	if (!err)
+		err = fm_step_large(f);
+	if (!err && !(f->letter.flags & KRP_LETTER_POSTED))
+		err = -EPROTO;
+	if (!err)
+		err = fm_reap(&f->dev, f->conn, KRP_OP_RECV, 0);
+	return err || !memcmp(f->mem.mem, f->mem.mem + FM_LARGE, FM_LARGE) ? err : -EBADMSG;
+}
+
 /* A message is announced to one that does nothing with it. */
 static int fm_step_lend(void *arg)
 {
@@ -586,6 +658,12 @@ static const struct fail_nth_step fm_steps[] = {
 	  .undo = fm_step_received, .undo_failed = fm_step_not_received },
 	{ .name = "fetch", .prepare = fm_step_large, .run = fm_step_fetch,
 	  .undo = fm_step_fetched, .undo_failed = fm_step_discard },
+	{ .name = "post a buffer", .prepare = fm_step_count, .run = fm_step_post,
+	  .undo = fm_step_unpost, .undo_failed = fm_step_not_posted },
+	{ .name = "post a buffer for several", .prepare = fm_step_count, .run = fm_step_post_multi,
+	  .undo = fm_step_unpost, .undo_failed = fm_step_not_posted },
+	{ .name = "take a buffer back", .prepare = fm_step_post, .run = fm_step_take_back,
+	  .undo = fm_step_taken_back, .undo_failed = fm_step_unpost, .never_fails = true },
 	{ .name = "discard", .prepare = fm_step_large, .run = fm_step_discard,
 	  .undo_failed = fm_step_discard, .never_fails = true },
 	{ .name = "cancel", .prepare = fm_step_lend, .run = fm_step_cancel,
@@ -642,6 +720,7 @@ static void fm_end(struct fm *f)
 	if (!err)
 		err = fm_step_fetched(f);
 	tap_equal("a large message afterwards", err, 0);
+	tap_equal("one that goes to a posted buffer", fm_posted(f), 0);
 	tap_equal("calls that failed and had sent", f->strange, 0);
 }
 
