@@ -82,6 +82,8 @@
  *   pauses anew. A peer that is asked and not heard for conf.silence_ns is dead. What is
  *   busy answers, so it is not: also an end whose program has not decided yet answers the
  *   OPEN that comes again, by CHALLENGE with the pass that it has.
+ *   One of which nothing is awaited is asked, too, when it was not heard for conf.idle_ns: an end
+ *   whose peer is gone, and whose REFUSE was lost or never sent, does not stay for want of words.
  *   No state is for ever. An opener gives up after KRP_MESSAGE_OPEN_MS; so what is OFFERED
  *   for as long has no opener any more and dies. An end that has accepted asks by ACCEPT until
  *   something shows that the opener has heard it, and dies as of silence if nothing does.
@@ -124,8 +126,9 @@ static inline int krp_stream_init(struct krp_stream *s, const struct krp_stream_
 	if (slots < KRP_STREAM_SLOTS_MIN || slots & (slots - 1) || !conf->retry_ns ||
 	    conf->retry_max_ns < conf->retry_ns || !conf->msgs ||
 	    conf->retry_max_ns > KRP_STREAM_PAUSE_MAX_NS ||
-	    conf->ack_ns > KRP_STREAM_PAUSE_MAX_NS || conf->linger_ns > KRP_STREAM_PAUSE_MAX_NS ||
-	    conf->msgs > KRP_STREAM_WINDOW_MAX || conf->units < KRP_MESSAGE_UNITS_MAX ||
+	    conf->idle_ns > KRP_STREAM_IDLE_MAX_NS || conf->ack_ns > KRP_STREAM_PAUSE_MAX_NS ||
+	    conf->linger_ns > KRP_STREAM_PAUSE_MAX_NS || conf->msgs > KRP_STREAM_WINDOW_MAX ||
+	    conf->units < KRP_MESSAGE_UNITS_MAX ||
 	    conf->units > KRP_STREAM_WINDOW_MAX * KRP_MESSAGE_UNITS_MAX ||
 	    conf->lease_ms < KRP_MRDIR_LEASE_MS_MIN || conf->lease_ms > KRP_MRDIR_LEASE_MS_MAX ||
 	    conf->margin_ms < KRP_MRDIR_MARGIN_MS_MIN || conf->margin_ms > KRP_MRDIR_MARGIN_MS_MAX)
@@ -144,6 +147,7 @@ static inline int krp_stream_init(struct krp_stream *s, const struct krp_stream_
 	s->time.pause_ns = conf->retry_ns;
 	s->time.retry_at_ns = KRP_STREAM_FOREVER_NS;
 	s->time.ack_at_ns = KRP_STREAM_FOREVER_NS;
+	s->time.idle_at_ns = KRP_STREAM_FOREVER_NS;
 	s->rx.budget_msgs = conf->msgs;
 	s->rx.budget_units = conf->units;
 	return 0;
@@ -629,8 +633,7 @@ static inline void krp_stream_budget(struct krp_stream *s, __u32 msgs, __u32 uni
  */
 static inline void krp_stream_inquire(struct krp_stream *s, __u64 now_ns)
 {
-	s->owe.probe |= !s->time.asked_ns;
-	s->asking = 1;
+	krp_stream_inquires(s);
 	krp_stream_arm(s, now_ns);
 }
 

@@ -336,6 +336,20 @@ static inline enum krp_stream_verdict krp_stream_take(struct krp_stream *s, __u6
 	}
 }
 
+/** krp_stream_idle() - For how long the peer may say nothing before it is asked. @s: connection.
+ *
+ * Up to an eighth is by the tag, so that those which were heard together are not asked together.
+ * An end that has not opened waits a quarter longer: where both wait alike, the other one asks.
+ *
+ * Context: any. Return: ns.
+ */
+static inline __u64 krp_stream_idle(const struct krp_stream *s)
+{
+	__u64 idle_ns = s->conf->idle_ns;
+
+	return idle_ns + (s->tag & 0xff) * (idle_ns >> 11) + (s->opener ? 0 : idle_ns >> 2);
+}
+
 /**
  * krp_stream_received() - A packet has come.
  * @s: connection.
@@ -364,6 +378,8 @@ static inline enum krp_stream_verdict krp_stream_received(struct krp_stream *s, 
 	s->time.asked_ns = 0;
 	s->time.doom_ns = 0;
 	s->asking = 0;
+	if (s->conf->idle_ns)
+		s->time.idle_at_ns = now_ns + krp_stream_idle(s);
 	if (m->type == KRP_MESSAGE_REFUSE)
 		krp_stream_refused(s, now_ns, m);
 	else if (opening && m->type == KRP_MESSAGE_ACCEPT)

@@ -198,6 +198,25 @@ static inline void krp_stream_doom(struct krp_stream *s, __u64 now_ns)
 		krp_stream_die(s, now_ns, -ETIMEDOUT, 0);
 }
 
+/** krp_stream_inquires() - Ask the peer, unless it is being asked. @s: connection, live.
+ * krp_stream_arm() is to follow. Context: any.
+ */
+static inline void krp_stream_inquires(struct krp_stream *s)
+{
+	s->owe.probe |= !s->time.asked_ns;
+	s->asking = 1;
+}
+
+/** krp_stream_idle_ns() - When the peer is asked though nothing is awaited of it. @s: connection.
+ * Context: any. Return: ns.
+ */
+static inline __u64 krp_stream_idle_ns(const struct krp_stream *s)
+{
+	if (!krp_stream_live(s->state) || s->state == KRP_STREAM_LINGER || s->asking)
+		return KRP_STREAM_FOREVER_NS;
+	return s->time.idle_at_ns;
+}
+
 /** krp_stream_due() - Do what the clock says. @s: connection. @now_ns: the clock. Context: any. */
 static inline void krp_stream_due(struct krp_stream *s, __u64 now_ns)
 {
@@ -206,6 +225,8 @@ static inline void krp_stream_due(struct krp_stream *s, __u64 now_ns)
 		krp_stream_die(s, now_ns, -ETIMEDOUT, 0);
 	krp_stream_doom(s, now_ns);
 	krp_stream_linger(s, now_ns);
+	if (now_ns >= krp_stream_idle_ns(s))
+		krp_stream_inquires(s);
 	krp_stream_arm(s, now_ns);
 	if (now_ns < s->time.retry_at_ns)
 		return;
@@ -558,6 +579,8 @@ static inline __u64 krp_stream_until_ns(const struct krp_stream *s)
 	until_ns = at_ns < until_ns ? at_ns : until_ns;
 	if (!krp_stream_live(s->state))
 		return until_ns;
+	at_ns = krp_stream_idle_ns(s);
+	until_ns = at_ns < until_ns ? at_ns : until_ns;
 	until_ns = s->time.ack_at_ns < until_ns ? s->time.ack_at_ns : until_ns;
 	return s->tx.sent < s->tx.next && s->time.off_ns < until_ns ? s->time.off_ns : until_ns;
 }

@@ -22,6 +22,7 @@
 #define KRP_STREAM_SLOTS_MIN 4
 #define KRP_STREAM_WINDOW_MAX 4096 /* messages that an end may grant at once */
 #define KRP_STREAM_PAUSE_MAX_NS (3600000ULL * KRP_STREAM_NS_PER_MS)
+#define KRP_STREAM_IDLE_MAX_NS (86400ULL * 1000 * KRP_STREAM_NS_PER_MS)
 #define KRP_STREAM_OPEN_NS (KRP_MESSAGE_OPEN_MS * KRP_STREAM_NS_PER_MS)
 /* an OPEN that comes later than this after the first one is nobody's */
 #define KRP_STREAM_KNOWN_NS ((KRP_MESSAGE_OPEN_MS + KRP_MESSAGE_MARGIN_MS) * KRP_STREAM_NS_PER_MS)
@@ -101,6 +102,8 @@ enum krp_stream_verdict {
  * @retry_max_ns: the longest pause between two, KRP_STREAM_PAUSE_MAX_NS at most.
  * @ack_ns: how long an acknowledgement may wait for company; likewise.
  * @silence_ns: a peer that is asked and not heard for that long is dead; 0: never.
+ * @idle_ns: a peer of which nothing is awaited is asked when it was not heard for that long, see
+ *	krp_stream_idle(); KRP_STREAM_IDLE_MAX_NS at most, 0: never.
  * @linger_ns: length of KRP_STREAM_LINGER; likewise.
  * @msgs: window in messages, 1 to KRP_STREAM_WINDOW_MAX.
  * @units: window in units, at least KRP_MESSAGE_UNITS_MAX.
@@ -112,6 +115,7 @@ struct krp_stream_conf {
 	__u64 retry_max_ns;
 	__u64 ack_ns;
 	__u64 silence_ns;
+	__u64 idle_ns;
 	__u64 linger_ns;
 	__u32 msgs;
 	__u32 units;
@@ -344,6 +348,7 @@ struct krp_stream_rx {
  * @ack_at_ns: when to acknowledge, or KRP_STREAM_FOREVER_NS.
  * @off_ns: nothing numbered is sent until then, because the peer was busy.
  * @heard_ns: a moment before which the last message had not come.
+ * @idle_at_ns: when it is asked though nothing is awaited, or KRP_STREAM_FOREVER_NS.
  * @asked_ns: since when the peer is asked and not heard; 0: it is not.
  * @posted_ns: when something that keeps a lease of the peer alive was last sent.
  * @doom_ns: a last question is asked, and not heard by then the peer is dead; 0: no.
@@ -356,6 +361,7 @@ struct krp_stream_time {
 	__u64 ack_at_ns;
 	__u64 off_ns;
 	__u64 heard_ns;
+	__u64 idle_at_ns;
 	__u64 asked_ns;
 	__u64 posted_ns;
 	__u64 doom_ns;
@@ -442,7 +448,7 @@ struct krp_stream_dropped {
  * @said: status of the first REFUSE that was sent.
  * @posting: packets between krp_stream_post_begin() and krp_stream_post_end().
  * @starved: the caller wants to send, and may not.
- * @asking: it wants to fetch, and may not before the peer is heard.
+ * @asking: the peer is to be heard: it wants to fetch, and may not before, or it was idle for long.
  * @passes: CHALLENGEs that have come.
  * @news: 1 << enum krp_stream_do of events that carry nothing.
  * @dropped: counters of what was dropped.

@@ -14,6 +14,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/delay.h>
+#include <linux/module.h>
 #include <linux/random.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
@@ -33,6 +34,11 @@
 #define KRC_LINGER_NS (2ULL * NSEC_PER_SEC)
 #define KRC_END_TIMEOUT_MS 10000
 #define KRC_WINDOW 48 /* messages; less than KRC_STREAM_SLOTS */
+
+static unsigned int krc_keepalive_s = 60;
+module_param_named(keepalive_s, krc_keepalive_s, uint, 0644);
+MODULE_PARM_DESC(keepalive_s,
+		 "Seconds until a silent peer of a connection is asked (0: never, at most 86400)");
 
 struct workqueue_struct *krc_messages_wq;
 struct workqueue_struct *krc_messages_rx_wq;
@@ -232,6 +238,8 @@ struct krc_messages *krc_messages_create(struct krc_rail *rail,
 		.retry_max_ns = KRC_RETRY_MAX_NS,
 		.ack_ns = KRC_ACK_NS,
 		.silence_ns = KRC_SILENCE_NS,
+		.idle_ns = min_t(u64, READ_ONCE(krc_keepalive_s) * (u64)NSEC_PER_SEC,
+				 KRP_STREAM_IDLE_MAX_NS),
 		.linger_ns = KRC_LINGER_NS,
 		.msgs = KRC_WINDOW,
 		.units = KRC_WINDOW * KRP_MESSAGE_UNITS_MAX,

@@ -9,7 +9,8 @@ import errno
 import time
 
 from . import krcore, programs
-from .nodes import AS_USER, NAMES, card_counters, counted, given_back, held, pairs, pool, saying, up
+from .nodes import (AS_USER, NAMES, card_counters, counted, given_back, held, node_up, pairs, pool,
+                    saying, up)
 from .suite import check, limit, needs, wait_until
 
 PROGRAM = "/usr/local/bin/krc_message"
@@ -316,6 +317,49 @@ def test_killed_at_either_end(cluster):
                 wait_until(lambda: not _connections(node1), 60, "its death is noticed")
             counts = end()
             check(counts["died"] == 1, f"{counts}")
+        wait_until(lambda: (held(node1), held(node2)) == before, 60, f"nothing is left: {before}")
+
+
+KEEPALIVE_S = 2
+
+
+def _keepalive(machine, seconds):
+    """Have the port of a node come up with that setting, which goes with the module."""
+    machine.run("krcore-metactl node down && "
+                f"echo {seconds} >/sys/module/krcore/parameters/keepalive_s", timeout=60)
+    node_up(machine)
+    krcore.wait_ready(machine)
+
+
+@limit(400)
+def test_a_node_that_is_gone_is_noticed(cluster):
+    """Though nothing is said on its connection; while it is there, nothing ends that. It notices,
+    too, when it goes on: the other end may know the connection no more, and say nothing."""
+    out = f"{OUT}-hold.out"
+    with talking(cluster) as machines:
+        for machine in machines:
+            _keepalive(machine, KEEPALIVE_S)
+        node1, node2 = machines
+        before = held(node1), held(node2)
+        hold = f"{AS_USER} {PROGRAM} hold {node1.spec.address} {SERVICE}"
+        with listening(node1, "serve") as end, saying(node2, hold, "open", out, 300):
+            asked = of_port(node2)["posted"]
+            time.sleep(6 * KEEPALIVE_S)
+            asked = of_port(node2)["posted"] - asked
+            check(len(_connections(node1)) == 1, "it is there")
+            node2.pause()
+            try:
+                wait_until(lambda: not _connections(node1), 60, "its end is noticed")
+            finally:
+                node2.resume()
+            wait_until(lambda: "kind=" in node2.run(f"cat {out}").out, 60, "it is told")
+            said = node2.run(f"cat {out}").out.splitlines()[-1]
+            print(f"    {asked} questions and answers in {6 * KEEPALIVE_S} s; {said}", flush=True)
+            check(asked >= 3, "nobody was asked")
+            check(said in [f"kind=6 status={-err}" for err in (errno.ECONNRESET, errno.ETIMEDOUT)],
+                  said)
+            counts = end()
+        check(counts["died"] == 1, f"{counts}")
         wait_until(lambda: (held(node1), held(node2)) == before, 60, f"nothing is left: {before}")
 
 

@@ -923,6 +923,7 @@ struct mw_world *mw_new(const struct mw_plan *plan, uint32_t nodes, uint64_t see
 					    .retry_max_ns = 200 * MW_MS,
 					    .ack_ns = MW_MS,
 					    .silence_ns = mw_silence(plan),
+					    .idle_ns = plan->idle_ms * MW_MS,
 					    .linger_ns = 2000 * MW_MS,
 					    .msgs = plan->window,
 					    .units = 8 * KRP_MESSAGE_UNITS_MAX,

@@ -87,6 +87,7 @@ enum mw_blow {
  * @stall_every: a packet of so many is posted late; 0: none.
  * @stall_ms: by up to so many ms.
  * @look_us: a look-up takes so many us, and there are few at once; 0: no time.
+ * @idle_ms: see krp_stream_conf.idle_ns; 0: never.
  * @thrifty: ends have memory for what they have to say and no more, and sometimes get it late.
  */
 struct mw_plan {
@@ -102,6 +103,7 @@ struct mw_plan {
 	enum mw_blow blow;
 	uint8_t blow_side, blow_state;
 	uint32_t blow_after, budget_us, stall_every, stall_ms, look_us;
+	uint32_t idle_ms;
 	bool thrifty;
 };
 

@@ -287,9 +287,10 @@ static void test_openers_that_go(void **state)
 	(void)state;
 	plan.messages = 0;
 	plan.stays = true;
-	for (seed = 0; seed < 60; seed++) {
+	plan.idle_ms = 3000;
+	for (seed = 0; seed < 300; seed++) {
 		plan.lose_every = seed % 3 ? 3 : 0;
-		plan.delay_us = 1 + seed * 20;
+		plan.delay_us = 1 + seed % 60 * 20;
 		w = mw_new(&plan, 2, seed);
 		e = mw_open(w, 0, 1);
 		mw_run(w, w->now_ns + 10 * MW_US * seed);

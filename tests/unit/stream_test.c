@@ -39,7 +39,13 @@ static void end_well(struct mw_world *w)
 
 static void test_ranges_of_the_configuration(void **state)
 {
-	struct krp_stream_conf good = { 1, 1, 0, 0, 0, 1, KRP_MESSAGE_UNITS_MAX, 200, 300 }, bad;
+	struct krp_stream_conf good = { .retry_ns = 1,
+					.retry_max_ns = 1,
+					.msgs = 1,
+					.units = KRP_MESSAGE_UNITS_MAX,
+					.lease_ms = 200,
+					.margin_ms = 300 },
+			       bad;
 	struct krp_stream_slot slot[4];
 	struct krp_stream s;
 
@@ -54,6 +60,7 @@ static void test_ranges_of_the_configuration(void **state)
 	REFUSES(retry_max_ns, 0);
 	REFUSES(retry_max_ns, KRP_STREAM_PAUSE_MAX_NS + 1);
 	REFUSES(ack_ns, KRP_STREAM_PAUSE_MAX_NS + 1);
+	REFUSES(idle_ns, KRP_STREAM_IDLE_MAX_NS + 1);
 	REFUSES(linger_ns, KRP_STREAM_PAUSE_MAX_NS + 1);
 	REFUSES(msgs, 0);
 	REFUSES(msgs, KRP_STREAM_WINDOW_MAX + 1);

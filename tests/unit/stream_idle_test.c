@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The memory of a connection's machine (MEMORY in proto/krp_stream.h): it is given when there is something
- * for it, moves, and is taken back when nothing is in it.
+ * A connection on which nothing is said (MEMORY and TIME in proto/krp_stream.h): its machine has little
+ * memory, and its peer is asked now and then.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -86,11 +86,60 @@ static void test_large_ones_without_memory(void **state)
 	mw_free(w);
 }
 
+/* A peer of which nothing is awaited is asked now and then, by one of the two; no more than that. */
+static void test_idle_peer_is_asked(void **state)
+{
+	struct mw_plan plan = quiet;
+	struct mw_end *a, *b;
+	struct mw_world *w;
+
+	(void)state;
+	plan.idle_ms = 1000;
+	w = mw_opened(&plan, &a, &b);
+	mw_run(w, w->now_ns + 10500 * MW_MS);
+	assert_in_range(w->packets[KRP_MESSAGE_PROBE], 9, 12);
+	assert_in_range(w->packets[KRP_MESSAGE_CREDIT], 9, 12);
+	assert_int_equal(w->sent_packets,
+			 w->packets[KRP_MESSAGE_PROBE] + w->packets[KRP_MESSAGE_CREDIT]);
+	assert_null(w->broken);
+	mw_free(w);
+}
+
+/* One that has gone without a word is noticed: @there: its node answers for it. */
+static void idle_peer_goes(bool there)
+{
+	struct mw_plan plan = quiet;
+	struct mw_end *a, *b;
+	struct mw_world *w;
+	uint64_t limit_ns;
+
+	plan.idle_ms = 1000;
+	w = mw_opened(&plan, &a, &b);
+	w->plan.lose_every = 1;
+	mw_kill(w, b);
+	assert_false(b->used);
+	w->plan.lose_every = there ? 0 : 1;
+	limit_ns = w->now_ns + 1300 * MW_MS + (there ? 0 : 2 * w->conf.silence_ns);
+	while (a->used && w->now_ns < limit_ns)
+		mw_run(w, w->now_ns + MW_MS);
+	assert_false(a->used);
+	mw_free(w);
+}
+
+static void test_idle_peer_that_goes(void **state)
+{
+	(void)state;
+	idle_peer_goes(true);
+	idle_peer_goes(false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_slots_that_move),
 		cmocka_unit_test(test_large_ones_without_memory),
+		cmocka_unit_test(test_idle_peer_is_asked),
+		cmocka_unit_test(test_idle_peer_that_goes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
