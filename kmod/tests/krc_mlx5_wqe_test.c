@@ -317,10 +317,74 @@ static void krc_test_requests_are_posted_together(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, be32_to_cpu(ctrl->opmod_idx_opcode) >> 8,
 				i * KRC_MLX5_WR_BLOCKS);
 	}
+	/* a run goes on at the first entry, behind the last one, and behind the last number of all */
+	ini->head = U32_MAX;
+	ini->tail = U32_MAX;
+	KUNIT_EXPECT_EQ(test, krc_mlx5_post_many(ini, wrs, KRC_TEST_SLOTS), KRC_TEST_SLOTS);
+	KUNIT_EXPECT_EQ(test, ini->head, KRC_TEST_SLOTS - 1U);
+	for (i = 0; i < KRC_TEST_SLOTS; i++) {
+		u32 at = (i + KRC_TEST_SLOTS - 1) % KRC_TEST_SLOTS;
+		struct mlx5_wqe_ctrl_seg *ctrl =
+			krc_mlx5_ring_entry(&ini->sq, at * KRC_MLX5_WR_BLOCKS);
+		struct mlx5_wqe_raddr_seg *remote = (void *)ctrl + MLX5_SEND_WQE_BB;
+
+		KUNIT_EXPECT_EQ(test, cookies[at], 100ULL + i);
+		KUNIT_EXPECT_EQ(test, be64_to_cpu(remote->raddr), (u64)i);
+	}
 	ini->tail = 1;
 	ini->ready = false;
 	KUNIT_EXPECT_EQ(test, krc_mlx5_post_many(ini, wrs, 1), -EIO);
 	KUNIT_EXPECT_EQ(test, krc_mlx5_post(ini, wrs), -EIO);
+}
+
+/* A queue of two pages, which need not be neighbours: each request is where its number says. */
+static void krc_test_requests_lie_in_pages(struct kunit *test)
+{
+	enum {
+		SLOTS = 2 * PAGE_SIZE / (KRC_MLX5_WR_BLOCKS * MLX5_SEND_WQE_BB),
+		FIRST = 17
+	};
+	struct krc_hw_initiator *ini = krc_test_initiator(test, 0x4a, 0);
+	struct krc_hw_wr *wrs = kunit_kcalloc(test, SLOTS, sizeof(*wrs), GFP_KERNEL);
+	struct mlx5_buf_list *frags = kunit_kcalloc(test, 2, sizeof(*frags), GFP_KERNEL);
+	char *memory = kunit_kzalloc(test, 4 * PAGE_SIZE, GFP_KERNEL);
+	struct krc_hw *hw = kunit_kzalloc(test, sizeof(*hw), GFP_KERNEL);
+	struct krc_hw_address address = {};
+	u32 i;
+
+	KUNIT_ASSERT_TRUE(test, wrs && frags && memory && hw);
+	frags[0].buf = memory + 3 * PAGE_SIZE;
+	frags[1].buf = memory;
+	mlx5_init_fbc(frags, ilog2(MLX5_SEND_WQE_BB), ilog2(SLOTS * KRC_MLX5_WR_BLOCKS),
+		      &ini->sq.fbc);
+	hw->attr.length_max = 1 << 20;
+	ini->hw = hw;
+	ini->depth = SLOTS;
+	ini->mask = SLOTS - 1;
+	ini->cookies = kunit_kcalloc(test, SLOTS, sizeof(*ini->cookies), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ini->cookies);
+	ini->ready = true;
+	ini->head = FIRST;
+	ini->tail = FIRST;
+	for (i = 0; i < SLOTS; i++)
+		wrs[i] = (struct krc_hw_wr){ .cookie = i,
+					     .address = &address,
+					     .remote_addr = FIRST + i,
+					     .length = 8,
+					     .opcode = KRP_OP_READ,
+					     .next = i + 1 < SLOTS ? &wrs[i + 1] : NULL };
+	KUNIT_EXPECT_EQ(test, krc_mlx5_post_many(ini, wrs, SLOTS), (int)SLOTS);
+	for (i = 0; i < SLOTS; i++) {
+		u32 at = (FIRST + i) % SLOTS, page = at / (SLOTS / 2);
+		char *entry = (char *)frags[page].buf +
+			      at % (SLOTS / 2) * KRC_MLX5_WR_BLOCKS * MLX5_SEND_WQE_BB;
+		struct mlx5_wqe_raddr_seg *remote = (void *)(entry + MLX5_SEND_WQE_BB);
+
+		KUNIT_EXPECT_EQ(test, be64_to_cpu(remote->raddr), (u64)FIRST + i);
+		KUNIT_EXPECT_EQ(test, ini->cookies[at], (u64)i);
+	}
+	for (i = PAGE_SIZE; i < 3 * PAGE_SIZE; i++) /* between the pages, and behind the second */
+		KUNIT_ASSERT_EQ(test, memory[i], 0);
 }
 
 /* A request as the device reads it: word by word, for each operation. */
@@ -385,6 +449,7 @@ static void krc_test_every_operation(struct kunit *test)
 static struct kunit_case krc_mlx5_wqe_cases[] = {
 	KUNIT_CASE(krc_test_every_operation),
 	KUNIT_CASE(krc_test_requests_are_posted_together),
+	KUNIT_CASE(krc_test_requests_lie_in_pages),
 	KUNIT_CASE(krc_test_initiators_have_ports_of_their_own),
 	KUNIT_CASE(krc_test_an_address_of_infiniband_stays),
 	KUNIT_CASE(krc_test_the_route_header_of_infiniband),

@@ -443,7 +443,7 @@ int krc_mlx5_post(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr);
  * krc_mlx5_post_many() - krc_provider_ops.post_many of mlx5.
  * @ini: initiator.
  * @wr: first request.
- * @nr: how many, linked by krc_hw_wr.next.
+ * @nr: how many, from 1, linked by krc_hw_wr.next.
  *
  * Context: as krc_mlx5_post().
  * Return: how many are appended, or the error of krc_mlx5_post() of the first.

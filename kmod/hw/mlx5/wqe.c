@@ -11,12 +11,11 @@
 
 #define KRC_MLX5_DS(bytes) ((bytes) / 16)
 
+/* of KRP_OP_* and KRC_HW_SEND */
 static const u8 krc_mlx5_opcodes[] = {
-	/* of KRP_OP_* */
-	[KRP_OP_READ] = MLX5_OPCODE_RDMA_READ,
-	[KRP_OP_WRITE] = MLX5_OPCODE_RDMA_WRITE,
-	[KRP_OP_CMP_SWAP] = MLX5_OPCODE_ATOMIC_CS,
-	[KRP_OP_FETCH_ADD] = MLX5_OPCODE_ATOMIC_FA,
+	[KRP_OP_READ] = MLX5_OPCODE_RDMA_READ,	   [KRP_OP_WRITE] = MLX5_OPCODE_RDMA_WRITE,
+	[KRP_OP_CMP_SWAP] = MLX5_OPCODE_ATOMIC_CS, [KRP_OP_FETCH_ADD] = MLX5_OPCODE_ATOMIC_FA,
+	[KRC_HW_SEND] = MLX5_OPCODE_SEND,
 };
 
 static void *krc_mlx5_wqe_atomic(void *at, const struct krc_hw_wr *wr)
@@ -50,47 +49,63 @@ static __always_inline void *krc_mlx5_wqe_remote(void *at, const struct krc_hw_w
 	return remote + 1;
 }
 
-/* What stands between address and data of a request that is not plain. Return: what is behind it. */
-static noinline void *krc_mlx5_wqe_other(void *at, const struct krc_hw_wr *wr)
+/* Write the local address. Return: what is behind it. */
+static __always_inline void *krc_mlx5_wqe_local(void *at, const struct krc_hw_wr *wr)
 {
-	if (wr->opcode == KRC_HW_SEND)
-		return at;
-	return krc_mlx5_wqe_atomic(krc_mlx5_wqe_remote(at, wr), wr);
+	struct mlx5_wqe_data_seg *data = at;
+
+	data->byte_count = cpu_to_be32(wr->length);
+	data->lkey = cpu_to_be32(wr->lkey);
+	data->addr = cpu_to_be64(wr->local_addr);
+	return data + 1;
 }
 
-/* Write request number @at to its two blocks at @ctrl. */
+/* Write the second block of a request that is not plain. Return: bytes of the request. */
+static noinline u32 krc_mlx5_wqe_other(void *second, const struct krc_hw_wr *wr)
+{
+	void *at = second;
+
+	if (wr->opcode != KRC_HW_SEND)
+		at = krc_mlx5_wqe_atomic(krc_mlx5_wqe_remote(at, wr), wr);
+	return MLX5_SEND_WQE_BB + (krc_mlx5_wqe_local(at, wr) - second);
+}
+
+/* Second word of a control segment: of which initiator a request is, and its length. */
+static __always_inline __be32 krc_mlx5_qpn_ds(const struct krc_hw_initiator *ini, u32 bytes)
+{
+	return cpu_to_be32(ini->qpn << 8 | KRC_MLX5_DS(bytes));
+}
+
+/* That of a READ or a WRITE. */
+static __always_inline __be32 krc_mlx5_plain_ds(const struct krc_hw_initiator *ini)
+{
+	return krc_mlx5_qpn_ds(ini, MLX5_SEND_WQE_BB + sizeof(struct mlx5_wqe_raddr_seg) +
+					    sizeof(struct mlx5_wqe_data_seg));
+}
+
+/* Write request number @at to its two blocks at @ctrl. @plain_ds: krc_mlx5_plain_ds(). */
 static __always_inline void krc_mlx5_wqe_fill(const struct krc_hw_initiator *ini, u32 at,
-					      struct mlx5_wqe_ctrl_seg *ctrl,
+					      struct mlx5_wqe_ctrl_seg *ctrl, __be32 plain_ds,
 					      const struct krc_hw_wr *wr)
 {
 	struct mlx5_wqe_datagram_seg *to = (void *)(ctrl + 1);
 	void *second = to + 1; /* a fragment is a page, and holds both blocks */
-	struct mlx5_wqe_data_seg *data;
-	u32 units, opcode;
+	u8 opcode = wr->opcode;
 
 	BUILD_BUG_ON(PAGE_SIZE % (KRC_MLX5_WR_BLOCKS * MLX5_SEND_WQE_BB));
 	BUILD_BUG_ON(sizeof(*ctrl) + sizeof(*to) != MLX5_SEND_WQE_BB);
 	BUILD_BUG_ON(sizeof(*to) > sizeof(wr->address->opaque));
 	memcpy(to, wr->address->opaque, sizeof(*to));
 	to->av.udp_sport ^= ini->sport; /* spreads initiators over paths and bonds */
-	if (likely(krc_mlx5_is_plain(wr->opcode))) {
-		data = krc_mlx5_wqe_remote(second, wr);
-		opcode = krc_mlx5_opcodes[wr->opcode];
-		units = KRC_MLX5_DS(MLX5_SEND_WQE_BB + sizeof(struct mlx5_wqe_raddr_seg) +
-				    sizeof(*data));
+	if (likely(krc_mlx5_is_plain(opcode))) {
+		krc_mlx5_wqe_local(krc_mlx5_wqe_remote(second, wr), wr);
+		ctrl->qpn_ds = plain_ds;
 	} else {
-		data = krc_mlx5_wqe_other(second, wr);
-		opcode = wr->opcode == KRC_HW_SEND ? MLX5_OPCODE_SEND
-						   : krc_mlx5_opcodes[wr->opcode];
-		units = KRC_MLX5_DS(MLX5_SEND_WQE_BB + ((void *)(data + 1) - second));
+		ctrl->qpn_ds = krc_mlx5_qpn_ds(ini, krc_mlx5_wqe_other(second, wr));
 	}
-	data->byte_count = cpu_to_be32(wr->length);
-	data->lkey = cpu_to_be32(wr->lkey);
-	data->addr = cpu_to_be64(wr->local_addr);
-
 	memset(&ctrl->trailer, 0, sizeof(ctrl->trailer));
-	ctrl->opmod_idx_opcode = cpu_to_be32((u32)(u16)(at * KRC_MLX5_WR_BLOCKS) << 8 | opcode);
-	ctrl->qpn_ds = cpu_to_be32(ini->qpn << 8 | units);
+	ctrl->opmod_idx_opcode =
+		cpu_to_be32((u32)(u16)(at * KRC_MLX5_WR_BLOCKS) << 8 | krc_mlx5_opcodes[opcode]);
 	ctrl->fm_ce_se = (wr->unsignaled ? 0 : MLX5_WQE_CTRL_CQ_UPDATE) |
 			 (wr->fence ? MLX5_FENCE_MODE_FENCE : 0);
 }
@@ -103,7 +118,8 @@ static __always_inline struct mlx5_wqe_ctrl_seg *krc_mlx5_wqe_at(struct krc_hw_i
 
 void krc_mlx5_wqe_write(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr)
 {
-	krc_mlx5_wqe_fill(ini, ini->head, krc_mlx5_wqe_at(ini, ini->head), wr);
+	krc_mlx5_wqe_fill(ini, ini->head, krc_mlx5_wqe_at(ini, ini->head), krc_mlx5_plain_ds(ini),
+			  wr);
 }
 
 static __always_inline int krc_mlx5_wr_judge(const struct krc_hw *hw, const struct krc_hw_wr *wr)
@@ -126,25 +142,27 @@ int krc_mlx5_wr_check(const struct krc_hw *hw, const struct krc_hw_wr *wr)
 
 int krc_mlx5_post_many(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr, u32 nr)
 {
-	u32 at = ini->head, mask = ini->mask, room = ini->depth - (at - ini->tail), n;
-	const struct krc_hw *hw = ini->hw;
+	u32 first = ini->head, at = first, mask = ini->mask, room = ini->depth - (at - ini->tail);
+	/* entries lie side by side, but for the first of a page or queue: @at & @side is 0 */
+	u32 side = mask & (ini->sq.fbc.frag_sz_m1 / KRC_MLX5_WR_BLOCKS);
 	bool ready = READ_ONCE(ini->ready);
+	u32 end = first + (ready ? min(nr, room) : 0);
+	struct mlx5_wqe_ctrl_seg *ctrl = krc_mlx5_wqe_at(ini, at);
+	__be32 plain_ds = krc_mlx5_plain_ds(ini);
+	const struct krc_hw *hw = ini->hw;
 	u64 *cookies = ini->cookies;
-	int err = 0;
 
-	for (n = 0; n < nr; n++, at++, wr = wr->next) {
-		err = krc_mlx5_wr_judge(hw, wr);
-		if (!err && unlikely(!ready))
-			err = -EIO;
-		if (!err && unlikely(n >= room))
-			err = -ENOSPC;
-		if (unlikely(err))
-			break;
-		krc_mlx5_wqe_fill(ini, at, krc_mlx5_wqe_at(ini, at), wr);
+	for (; at != end && !krc_mlx5_wr_judge(hw, wr); wr = wr->next) {
+		krc_mlx5_wqe_fill(ini, at, ctrl, plain_ds, wr);
 		cookies[at & mask] = wr->cookie;
+		ctrl = (void *)ctrl + KRC_MLX5_WR_BLOCKS * MLX5_SEND_WQE_BB;
+		if (unlikely(!(++at & side)))
+			ctrl = krc_mlx5_wqe_at(ini, at);
 	}
 	ini->head = at;
-	return n ?: err;
+	if (at != first)
+		return at - first;
+	return krc_mlx5_wr_judge(hw, wr) ?: (ready ? -ENOSPC : -EIO);
 }
 
 int krc_mlx5_post(struct krc_hw_initiator *ini, const struct krc_hw_wr *wr)
