@@ -36,8 +36,8 @@ enum krc_req_state {
 
 /**
  * struct krc_req - One request. Allocated by the flow's owner.
+ * @list: entry of the list it is queued in; the pool's. The first field, for those who walk lists.
  * @flow: the flow it was submitted to.
- * @list: entry of the list it is queued in; the pool's.
  * @wr: the operation; wr.cookie is the pool's. What wr.address points to stays valid until
  *	the request is done.
  * @status: out: 0 or a negative errno of struct krp_cqe.
@@ -55,9 +55,9 @@ enum krc_req_state {
  * @until: jiffies until which it may be posted to the hardware; see @leased. A SEND is not posted
  *	later but ends with -ETIME; others are held or failed by check().
  * @stay: jiffies for which it may be in the hardware after @until; a SEND, since it was posted.
- * @slots: its segments in the hardware; the pool's.
  * @next: bytes posted to the hardware; the pool's.
  * @done: bytes completed, always a prefix of the request; the pool's.
+ * @slots: its segments in the hardware; the pool's.
  * @since: jiffies when it was first posted, or when a segment of it last completed; the
  *	pool's.
  *
@@ -65,8 +65,8 @@ enum krc_req_state {
  * flows need not wait for all of it.
  */
 struct krc_req {
-	struct krc_flow *flow;
 	struct list_head list;
+	struct krc_flow *flow;
 	struct krc_hw_wr wr;
 	int status;
 	enum krc_fault fault;
@@ -77,9 +77,9 @@ struct krc_req {
 	bool touched;
 	bool idempotent;
 	bool leased;
-	u16 slots;
 	u32 next;
 	u32 done;
+	u32 slots;
 	unsigned long since;
 	unsigned long until;
 	unsigned long stay;
@@ -250,9 +250,9 @@ static inline void krc_req_renew(struct krc_req *req, struct krc_flow *flow)
 	req->begun = false;
 	req->expired = 0;
 	req->touched = false;
-	req->slots = 0;
 	req->next = 0;
 	req->done = 0;
+	req->slots = 0;
 }
 
 /**
