@@ -96,11 +96,15 @@ struct krc_run {
 	unsigned long expires;
 };
 
-/* Whether a leased request may be posted now: others have mostly the same lease as the last one. */
+/*
+ * Whether a leased request may be posted now: others have mostly the same lease as the last one.
+ * @expires: when it must be out of the hardware.
+ */
 static __always_inline bool krc_run_lease(struct krc_run *run, const struct krc_req *req,
-					  unsigned long now, unsigned long progress)
+					  unsigned long expires, unsigned long now,
+					  unsigned long progress)
 {
-	unsigned long until = req->until, expires = until + req->stay;
+	unsigned long until = req->until;
 
 	if (likely(run->leased && until == run->until && expires == run->expires))
 		return true;
@@ -115,10 +119,9 @@ static __always_inline bool krc_run_lease(struct krc_run *run, const struct krc_
 }
 
 /* Note a request as posted as segment @tail, which nobody looks at before krc_channel.tail says so. */
-static __always_inline void krc_run_note(struct krc_channel *ch, struct krc_req *req, u32 tail,
-					 u8 behind, bool unsignaled, unsigned long now)
+static __always_inline void krc_run_note(struct krc_wqe *slot, struct krc_req *req, u32 tail,
+					 u8 behind, bool unsignaled, unsigned long expires)
 {
-	struct krc_wqe *slot = &ch->slots[tail & ch->mask];
 	u32 length = req->wr.length;
 
 	slot->req = req;
@@ -126,7 +129,7 @@ static __always_inline void krc_run_note(struct krc_channel *ch, struct krc_req 
 	slot->unsignaled = unsignaled;
 	slot->leased = req->leased;
 	slot->behind = behind;
-	slot->expires = req->until + req->stay;
+	slot->expires = expires;
 	req->wr.cookie = tail;
 	req->wr.unsignaled = unsignaled;
 	req->state = KRC_REQ_POSTED;
@@ -134,7 +137,6 @@ static __always_inline void krc_run_note(struct krc_channel *ch, struct krc_req 
 	req->begun = true;
 	req->slots = 1;
 	req->next = length;
-	req->since = now;
 }
 
 /* Collect requests of a flow. Leases are looked at once more by krc_channel_ring(). */
@@ -143,35 +145,41 @@ static __always_inline struct krc_run krc_run_collect(struct krc_channel *ch, st
 	u32 tail = ch->tail, deficit = flow->deficit, cost = ch->window.cost;
 	u32 mask = ch->window.unsignaled;
 	s32 room = ch->window.limit - (tail - ch->head); /* less than 0: it has just fallen */
+	u32 end = tail + max(room, 0);
 	unsigned long now = jiffies, progress = ch->head == tail ? now : ch->progress;
-	u32 window = KRC_WINDOW_BYTES - min(ch->bytes, KRC_WINDOW_BYTES);
+	u32 window = KRC_WINDOW_BYTES - min(ch->bytes, KRC_WINDOW_BYTES), left = window;
 	struct krc_run run = {}; /* nobody else has its address: it is in registers */
 	u8 behind = krc_channel_behind(ch);
-	struct krc_req *req;
+	const struct krc_hw_address *to;
+	struct krc_req *req, *next;
 
 	run.first = list_first_entry(&flow->waiting, struct krc_req, list);
-	list_for_each_entry(req, &flow->waiting, list) {
+	to = run.first->wr.address;
+	list_for_each_entry_safe(req, next, &flow->waiting, list) {
+		unsigned long expires = req->until + req->stay;
 		u32 length = req->wr.length;
 		bool unsignaled;
 
-		if ((s32)run.nr >= room || length > KRC_SEGMENT_BYTES || deficit < length + cost ||
-		    run.bytes + length > window)
+		if (tail == end || length > KRC_SEGMENT_BYTES || deficit < length + cost ||
+		    length > left)
 			break;
 		if (req->begun || req->status || req->wr.opcode == KRC_HW_SEND ||
-		    req->wr.address != run.first->wr.address)
+		    req->wr.address != to)
 			break;
-		if (req->leased ? !krc_run_lease(&run, req, now, progress) : !!flow->check)
+		if (req->leased ? !krc_run_lease(&run, req, expires, now, progress) : !!flow->check)
 			break;
-		unsignaled = krc_channel_unsignaled(req, length, tail, mask);
-		krc_run_note(ch, req, tail++, behind, unsignaled, now);
+		unsignaled = krc_channel_unsignaled(flow, next, length, tail, mask);
+		krc_run_note(&ch->slots[tail & ch->mask], req, tail, behind, unsignaled, expires);
+		req->since = now;
+		req->wr.next = &next->wr; /* not followed from the last one */
 		behind = unsignaled ? behind + 1 : 0;
-		if (run.nr)
-			run.last->wr.next = &req->wr;
 		run.last = req;
 		deficit -= length + cost;
-		run.bytes += length;
-		run.nr++;
+		left -= length;
+		tail++;
 	}
+	run.nr = tail - ch->tail;
+	run.bytes = window - left;
 	return run;
 }
 

@@ -10,7 +10,8 @@
 /**
  * krc_channel_unsignaled() - Whether a segment may be unsignaled: the next one of its flow is as
  * small.
- * @req: its request, in krc_flow.waiting.
+ * @flow: its flow.
+ * @next: what is behind its request in krc_flow.waiting; its head, taken for a request, if nothing is.
  * @length: bytes of the segment.
  * @tail: its number.
  * @mask: krc_window.unsignaled.
@@ -18,12 +19,11 @@
  * Context: channel's lock held.
  * Return: whether it may.
  */
-static inline bool krc_channel_unsignaled(const struct krc_req *req, u32 length, u32 tail, u32 mask)
+static inline bool krc_channel_unsignaled(const struct krc_flow *flow, const struct krc_req *next,
+					  u32 length, u32 tail, u32 mask)
 {
-	const struct krc_req *next = list_next_entry(req, list);
-
 	return length < KRC_UNSIGNALED_BYTES && ((tail + 1) & mask) &&
-	       !list_is_last(&req->list, &req->flow->waiting) &&
+	       !list_entry_is_head(next, &flow->waiting, list) &&
 	       next->wr.length - next->next < KRC_UNSIGNALED_BYTES;
 }
 

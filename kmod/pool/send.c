@@ -327,7 +327,8 @@ static const struct krc_hw_wr *krc_channel_segment(const struct krc_channel *ch,
 		wr = part;
 	}
 	wr->cookie = ch->tail;
-	wr->unsignaled = krc_channel_unsignaled(req, length, ch->tail, ch->window.unsignaled);
+	wr->unsignaled = krc_channel_unsignaled(req->flow, list_next_entry(req, list), length,
+						ch->tail, ch->window.unsignaled);
 	return wr;
 }
 
@@ -609,22 +610,23 @@ static bool krc_channel_awaits(const struct krc_channel *ch, u64 cookie)
  */
 static u32 krc_channel_retire_plain(struct krc_channel *ch, u32 end)
 {
-	struct krc_flow *flow = ch->slots[ch->head & ch->mask].req->flow;
-	u32 at, bytes = 0, n;
+	u32 at = ch->head, mask = ch->mask, bytes = 0, n;
+	struct krc_wqe *slot = &ch->slots[at & mask];
+	struct krc_flow *flow = slot->req->flow;
 	struct list_head *last = NULL;
 	LIST_HEAD(done);
 
-	for (at = ch->head; at != end; at++) {
-		struct krc_wqe *slot = &ch->slots[at & ch->mask];
+	for (; at != end; slot = &ch->slots[++at & mask]) {
 		struct krc_req *req = slot->req;
+		u32 length = slot->length, so_far = req->done + length;
 
 		if (req->flow != flow || req->state != KRC_REQ_POSTED || req->slots != 1 ||
-		    req->status || req->done + slot->length != req->wr.length)
+		    req->status || so_far != req->wr.length)
 			break;
 		slot->req = NULL;
-		bytes += slot->length;
+		bytes += length;
 		req->slots = 0;
-		req->done = req->wr.length;
+		req->done = so_far;
 		req->state = KRC_REQ_FINISHED;
 		last = &req->list;
 	}
