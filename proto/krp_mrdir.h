@@ -156,12 +156,13 @@ static inline int krp_mrdir_token_valid(__u64 token)
  * @addr: first byte of the piece.
  * @length: bytes of the piece.
  *
- * Context: any.
+ * Modulo 2^64, what comes before @base is @size or more behind it, so two comparisons are enough:
+ * this is on the way of each request, twice. Context: any.
  * Return: 1 if it does, 0 if not or if it is empty; sums that wrap are not inside.
  */
 static inline int krp_mrdir_inside(__u64 base, __u64 size, __u64 addr, __u64 length)
 {
-	return length && length <= size && addr >= base && addr - base <= size - length;
+	return length - 1 < size && addr - base <= size - length;
 }
 
 /**
@@ -192,6 +193,7 @@ static inline enum krp_mrdir_verdict krp_mrdir_check(const struct krp_mrdir_entr
 	if (entry->state != KRP_MRDIR_LIVE || krp_le64_to_cpu(entry->token) != token ||
 	    !krp_is_zero(entry->rsvd, sizeof(entry->rsvd)) ||
 	    !krp_is_zero(entry->rsvd2, sizeof(entry->rsvd2)) || !entry->length ||
+	    /* krp_mrdir_inside() relies on it */
 	    krp_le64_to_cpu(entry->addr) + krp_le64_to_cpu(entry->length) <
 		    krp_le64_to_cpu(entry->addr) ||
 	    krp_le32_to_cpu(entry->lease_ms) < KRP_MRDIR_LEASE_MS_MIN ||

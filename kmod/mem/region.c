@@ -28,6 +28,7 @@ static int krc_mr_reg_valid(const struct krc_rail *rail, const struct krp_mr_reg
 {
 	u64 end;
 
+	/* that it does not wrap is what krp_mrdir_inside() relies on */
 	if (!reg->length || check_add_overflow(reg->addr, reg->length, &end) || end > ULONG_MAX)
 		return -EINVAL;
 	if (reg->access & ~(u32)(KRP_ACCESS_ALL | KRP_ACCESS_MESSAGE))

@@ -108,7 +108,9 @@ static inline int krc_grant_check(const struct krc_grant *grant, u64 addr, u32 l
  */
 static inline bool krc_grant_holds(const struct krc_grant *grant, u64 token)
 {
-	return token && grant->token == token && time_before(jiffies, grant->until);
+	unsigned long now = jiffies;
+
+	return token && grant->token == token && time_before(now, grant->until);
 }
 
 /**

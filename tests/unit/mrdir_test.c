@@ -221,6 +221,10 @@ static void test_inside(void **state)
 	assert_false(krp_mrdir_inside(base, size, UINT64_MAX, base + 2)); /* wraps into it */
 	assert_true(krp_mrdir_inside(UINT64_MAX - 8, 8, UINT64_MAX - 1, 1));
 	assert_false(krp_mrdir_inside(UINT64_MAX - 8, 8, UINT64_MAX, 1));
+	assert_true(krp_mrdir_inside(0, UINT64_MAX, 0, UINT64_MAX));
+	assert_false(krp_mrdir_inside(0, UINT64_MAX, 1, UINT64_MAX));
+	assert_false(krp_mrdir_inside(0, UINT64_MAX, UINT64_MAX, 1));
+	assert_false(krp_mrdir_inside(0, 0, 0, 1));
 }
 
 /*
