@@ -31,18 +31,29 @@
 #include "user/queue.h"
 #include "user/wait.h"
 
-#define KRC_COPY_BATCH 8 /* requests copied from the program at once */
+#define KRC_COPY_BATCH 12 /* requests copied from the program at once, to the stack */
 #define KRC_NEED_FAULT_IN 1 /* internal, positive: the program's pages have to be faulted in */
 #define KRC_PAGED_OUT_MAX 64 /* attempts to fault in the pages of one part of a call */
 
-/* Check what does not depend on memory regions. Return: 0, -EINVAL, -EOPNOTSUPP (no atomics). */
-static int krc_wr_check(const struct krp_wr *wr, const struct krc_port *port)
+/* The word of the opcode without it: the flags, and above them what is to be zero. */
+static u64 krc_wr_flags(const struct krp_wr *wr)
 {
-	if (wr->flags & ~(KRP_WR_FENCE | KRP_WR_IDEMPOTENT) ||
-	    !krp_is_zero(wr->rsvd, sizeof(wr->rsvd)))
+	BUILD_BUG_ON(offsetof(struct krp_wr, opcode) % sizeof(u64));
+	BUILD_BUG_ON(offsetof(struct krp_wr, flags) != offsetof(struct krp_wr, opcode) + 1);
+	BUILD_BUG_ON(offsetofend(struct krp_wr, rsvd) != offsetof(struct krp_wr, opcode) + 8);
+	return le64_to_cpup((const __le64 *)&wr->opcode) >> 8;
+}
+
+/*
+ * Check what does not depend on memory regions. @flags: krc_wr_flags(). @atomics: the port has
+ * them. Return: 0, -EINVAL, -EOPNOTSUPP (no atomics).
+ */
+static int krc_wr_check(const struct krp_wr *wr, u64 flags, bool atomics)
+{
+	if (flags & ~(u64)(KRP_WR_FENCE | KRP_WR_IDEMPOTENT))
 		return -EINVAL;
-	return krc_request_check(wr->opcode, wr->length, wr->remote_addr,
-				 wr->flags & KRP_WR_IDEMPOTENT, port->rail.attr.atomics);
+	return krc_request_check(wr->opcode, wr->length, wr->remote_addr, flags & KRP_WR_IDEMPOTENT,
+				 atomics);
 }
 
 /* Put what a grant allows into a request that it has been checked for. */
@@ -62,13 +73,14 @@ static int krc_req_refer(struct krc_queue *queue, struct krc_queue_req *qr, stru
 			 struct krc_remote_wait *wait)
 {
 	const struct krc_hw_wr *wr = &qr->req.wr;
+	u32 access = krc_request_access(wr->opcode);
 	int err;
 
 	if (krc_grant_holds(grant, qr->token))
-		err = krc_grant_check(grant, wr->remote_addr, wr->length, qr->access);
+		err = krc_grant_check(grant, wr->remote_addr, wr->length, access);
 	else
 		err = krc_remote_get(queue->peer->remote, qr->token, wr->remote_addr, wr->length,
-				     qr->access, grant, wait);
+				     access, grant, wait);
 	if (!err)
 		krc_req_grant(qr, grant);
 	if (err == -ETIMEDOUT) /* the peer is unresponsive and not to be asked for a while */
@@ -151,6 +163,8 @@ static int krc_question_wait(struct krc_question *question, struct krc_queue *qu
 
 /**
  * struct krc_batch - What the requests of a call have in common with those before them.
+ * @to: address of the queue's peer.
+ * @atomics: the port has atomics.
  * @grant: remote region, that of the queue; token 0: none yet.
  * @question: started for a remote reference that is not cached.
  * @mr: local region of the last request, counted once by its look-up; NULL: none yet.
@@ -160,6 +174,8 @@ static int krc_question_wait(struct krc_question *question, struct krc_queue *qu
  * @end: behind the last place.
  */
 struct krc_batch {
+	const struct krc_hw_address *to;
+	bool atomics;
 	struct krc_grant *grant;
 	struct krc_question *question;
 	struct krc_mr *mr;
@@ -208,47 +224,47 @@ static int krc_batch_refer(struct krc_batch *batch, struct krc_queue *queue,
 	return err;
 }
 
-/* Fill in what does not come from the remote region. */
+/* Fill in what does not come from the remote region. @flags: KRP_WR_*. */
 static void krc_req_fill(struct krc_queue *queue, struct krc_queue_req *qr, const struct krp_wr *wr,
-			 const struct krc_mr *mr)
+			 u32 flags, const struct krc_batch *batch)
 {
 	struct krc_hw_wr *hw = &qr->req.wr;
 
+	qr->mr = batch->mr;
 	qr->user_data = wr->user_data;
 	qr->token = wr->remote_token;
-	qr->access = krc_request_access(wr->opcode);
 	qr->error = 0;
 	krc_req_renew(&qr->req, &queue->flow);
-	qr->req.idempotent = wr->flags & KRP_WR_IDEMPOTENT;
-	hw->address = &queue->peer->address;
+	qr->req.idempotent = flags & KRP_WR_IDEMPOTENT;
+	hw->address = batch->to;
 	hw->remote_addr = wr->remote_addr;
 	hw->local_addr = wr->local_addr;
 	hw->compare_add = wr->compare_add;
 	hw->swap = wr->swap;
-	hw->lkey = mr->key.lkey;
+	hw->lkey = batch->mr->key.lkey;
 	hw->length = wr->length;
 	hw->opcode = wr->opcode;
-	hw->fence = wr->flags & KRP_WR_FENCE;
+	hw->fence = flags & KRP_WR_FENCE;
 }
 
 /* Turn a program's request into @qr. On success @batch counts its local region for it. */
 static int krc_req_prepare(struct krc_queue *queue, struct krc_queue_req *qr,
 			   const struct krp_wr *wr, struct krc_batch *batch)
 {
-	struct krc_context *ctx = queue->ctx;
-	int err = krc_wr_check(wr, ctx->port);
+	u64 flags = krc_wr_flags(wr);
+	int err = krc_wr_check(wr, flags, batch->atomics);
 
 	if (!err && unlikely(!batch->mr || batch->handle != wr->local_mr))
-		err = krc_batch_region(batch, ctx, wr->local_mr);
+		err = krc_batch_region(batch, queue->ctx, wr->local_mr);
 	if (!err)
 		err = krc_mr_check(batch->mr, wr->local_addr, wr->length,
 				   wr->opcode != KRP_OP_WRITE);
 	if (err)
 		return err;
-	krc_req_fill(queue, qr, wr, batch->mr);
-	qr->mr = batch->mr;
-	if (likely(krc_grant_holds(batch->grant, qr->token) &&
-		   !krc_grant_check(batch->grant, wr->remote_addr, wr->length, qr->access)))
+	krc_req_fill(queue, qr, wr, flags, batch);
+	if (likely(krc_grant_holds(batch->grant, wr->remote_token) &&
+		   !krc_grant_check(batch->grant, wr->remote_addr, wr->length,
+				    krc_request_access(wr->opcode))))
 		krc_req_grant(qr, batch->grant);
 	else
 		err = krc_batch_refer(batch, queue, qr);
@@ -336,6 +352,8 @@ static u32 krc_post_prepare(struct krc_queue *queue, const struct krp_post *arg,
 {
 	const struct krp_wr __user *user = u64_to_user_ptr(arg->wrs);
 	struct krc_batch batch = {
+		.to = &queue->peer->address,
+		.atomics = queue->ctx->port->rail.attr.atomics,
 		.grant = krc_queue_grant(queue),
 		.question = question,
 		.next = krc_queue_req_at(queue, queue->posted),

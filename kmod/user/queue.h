@@ -39,7 +39,6 @@ struct krc_queue_info;
  * @mr: local region, counted while the request is outstanding.
  * @user_data: returned in the completion.
  * @token: remote region.
- * @access: KRP_ACCESS_REMOTE_* that @token must allow.
  * @error: errno with which krc_queue_check() fails it; 0: none.
  */
 struct krc_queue_req {
@@ -47,7 +46,6 @@ struct krc_queue_req {
 	struct krc_mr *mr;
 	u64 user_data;
 	u64 token;
-	u32 access;
 	int error;
 };
 
