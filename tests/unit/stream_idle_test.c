@@ -17,6 +17,17 @@ static const struct mw_plan quiet = {
 	.delay_us = 1, .window = 16, .pool = 1000, .shut_first = 2, .blow_state = MW_NEVER
 };
 
+/* Hand in messages from number @seq on, until there is no slot. Return: the next number. */
+static uint64_t say_until_cramped(struct mw_world *w, struct mw_end *e, uint64_t seq)
+{
+	for (; !krp_stream_cramped(&e->s); seq++) {
+		const struct krp_stream_req req = { .cookie = seq, .imm = 100 + (uint32_t)seq };
+
+		assert_int_equal(krp_stream_send(&e->s, w->now_ns, &req), 0);
+	}
+	return seq;
+}
+
 /* Messages stay where their slots go, and go nowhere where they have no room. */
 static void test_slots_that_move(void **state)
 {
@@ -30,21 +41,12 @@ static void test_slots_that_move(void **state)
 	assert_int_equal(krp_stream_move(&a->s, few, KRP_STREAM_SLOTS_MIN / 2), -EINVAL);
 	assert_int_equal(krp_stream_move(&a->s, many, 6), -EINVAL);
 	assert_int_equal(krp_stream_move(&a->s, few, KRP_STREAM_SLOTS_MIN), 0);
-	for (seq = 0; !krp_stream_cramped(&a->s); seq++) {
-		const struct krp_stream_req req = { .cookie = seq, .imm = 100 + (uint32_t)seq };
-
-		assert_int_equal(krp_stream_send(&a->s, w->now_ns, &req), 0);
-	}
+	seq = say_until_cramped(w, a, 0);
 	assert_int_equal(seq, KRP_STREAM_SLOTS_MIN - KRP_STREAM_RESERVED);
 	assert_int_equal(krp_stream_send(&a->s, w->now_ns, &(struct krp_stream_req){ 0 }), -EAGAIN);
 	assert_int_equal(krp_stream_move(&a->s, many, 8), 0);
 	memset(few, 0xff, sizeof(few));
-	while (!krp_stream_cramped(&a->s)) {
-		const struct krp_stream_req req = { .cookie = seq, .imm = 100 + (uint32_t)seq };
-
-		assert_int_equal(krp_stream_send(&a->s, w->now_ns, &req), 0);
-		seq++;
-	}
+	seq = say_until_cramped(w, a, seq);
 	assert_int_equal(seq, 8 - KRP_STREAM_RESERVED);
 	assert_int_equal(krp_stream_move(&a->s, few, KRP_STREAM_SLOTS_MIN), -EBUSY);
 	for (seq = 0; krp_stream_next(&a->s, w->now_ns, &todo) == KRP_STREAM_SEND; seq++)
