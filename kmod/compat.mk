@@ -19,6 +19,7 @@ krc-probe = $(if $(call krc-found,$(1),$(2)),-D$(3),$(if $(call krc-found,$(4),$
 ccflags-y += -DKRC_COMPAT_PROBED
 ccflags-y += $(call krc-probe,mlx5_comp_eqn_get,linux/mlx5/driver.h,KRC_HAVE_MLX5_COMP_EQN_GET,mlx5_vector2eqn,linux/mlx5/driver.h)
 ccflags-y += $(call krc-probe,mlx5_comp_vectors_max,linux/mlx5/driver.h,KRC_HAVE_MLX5_COMP_VECTORS_MAX,mlx5_comp_vectors_count,linux/mlx5/driver.h)
+ccflags-y += $(call krc-probe,mlx5_wc_support_get,linux/mlx5/driver.h,KRC_HAVE_MLX5_WC_SUPPORT_GET,arch_can_pci_mmap_wc,linux/pci.h)
 ccflags-y += $(call krc-probe,hrtimer_setup,linux/hrtimer.h,KRC_HAVE_HRTIMER_SETUP,hrtimer_init,linux/hrtimer.h)
 ccflags-y += $(call krc-probe,vm_flags_clear,linux/mm.h,KRC_HAVE_VM_FLAGS_CLEAR,VM_MAYEXEC,linux/mm.h)
 ccflags-y += $(call krc-probe,ib_block_iter,rdma/iter.h,KRC_HAVE_RDMA_ITER_H,ib_block_iter,rdma/ib_verbs.h)

@@ -10,6 +10,7 @@
 #include <linux/hrtimer.h>
 #include <linux/mlx5/driver.h>
 #include <linux/mm.h>
+#include <linux/pci.h>
 #include <linux/version.h>
 
 #ifdef KRC_HAVE_RDMA_ITER_H
@@ -62,6 +63,22 @@ static inline u32 krc_compat_vectors(struct mlx5_core_dev *mdev)
 	return max(mlx5_comp_vectors_max(mdev), 1U);
 #else
 	return max(mlx5_comp_vectors_count(mdev), 1U);
+#endif
+}
+
+/**
+ * krc_compat_writes_combine() - Whether writes to a device reach it combined, up to 64 bytes at once.
+ * @mdev: device.
+ *
+ * Context: may sleep: newer kernels test it at the first call, with a queue of their own.
+ * Return: true if they do, or, where the kernel has no such test, if memory can be mapped so.
+ */
+static inline bool krc_compat_writes_combine(struct mlx5_core_dev *mdev)
+{
+#ifdef KRC_HAVE_MLX5_WC_SUPPORT_GET
+	return mlx5_wc_support_get(mdev);
+#else
+	return arch_can_pci_mmap_wc();
 #endif
 }
 

@@ -337,6 +337,99 @@ static void krc_test_requests_are_posted_together(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_mlx5_post(ini, wrs), -EIO);
 }
 
+#define KRC_TEST_HALF 256
+#define KRC_TEST_PUSHED (KRC_MLX5_WR_BLOCKS * MLX5_SEND_WQE_BB)
+
+/* An initiator with three requests written, and @page in place of the device's registers. */
+static struct krc_hw_initiator *krc_test_bell(struct kunit *test, u8 *page)
+{
+	struct krc_hw_initiator *ini = krc_test_initiator(test, 0x4a, 0);
+	struct krc_hw_address address = {};
+	struct krc_hw_wr wr = {
+		.address = &address, .length = 8, .opcode = KRP_OP_READ, .unsignaled = true
+	};
+
+	if (IS_ENABLED(CONFIG_INDIRECT_IOMEM))
+		kunit_skip(test, "registers of this kernel are not memory");
+	ini->sq.db.db = kunit_kzalloc(test, 2 * sizeof(__be32), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ini->sq.db.db);
+	ini->bell.map = (void __iomem __force *)page;
+	ini->ready = true;
+	for (; ini->head != 3; ini->head++) {
+		wr.remote_addr = ini->head;
+		krc_mlx5_wqe_write(ini, &wr);
+	}
+	ini->head = 0;
+	return ini;
+}
+
+/* How many bytes of a register are as those of a request; the others must be 0. */
+static u32 krc_test_pushed(struct kunit *test, const u8 *at, const void *request)
+{
+	u32 i, n = 0;
+
+	while (n < KRC_TEST_PUSHED && at[n] == ((const u8 *)request)[n])
+		n++;
+	for (i = n; i < KRC_TEST_HALF; i++)
+		KUNIT_EXPECT_EQ(test, at[i], 0);
+	return n;
+}
+
+/* A request alone is pushed, in turns into two halves; of several only the doorbell is rung. */
+static void krc_test_a_request_alone_is_pushed(struct kunit *test)
+{
+	u8 *page = kunit_kzalloc(test, 2 * KRC_TEST_HALF, GFP_KERNEL);
+	struct mlx5_wqe_ctrl_seg *ctrl;
+	struct krc_hw_initiator *ini;
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	ini = krc_test_bell(test, page);
+	ini->bell.half = KRC_TEST_HALF;
+	ini->head = 1;
+	krc_mlx5_ring_doorbell(ini);
+	ctrl = krc_mlx5_ring_entry(&ini->sq, 0);
+	KUNIT_EXPECT_EQ(test, krc_test_pushed(test, page, ctrl), (u32)KRC_TEST_PUSHED);
+	KUNIT_EXPECT_TRUE(test, ctrl->fm_ce_se & MLX5_WQE_CTRL_CQ_UPDATE);
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(ini->sq.db.db[MLX5_SND_DBR]), KRC_MLX5_WR_BLOCKS);
+	krc_mlx5_ring_doorbell(ini); /* there is nothing new */
+	KUNIT_EXPECT_EQ(test, ini->bell.at, KRC_TEST_HALF);
+	memset(page, 0, KRC_TEST_HALF);
+	ini->head = 3; /* two more, as krc_mlx5_post_many() leaves them */
+	krc_mlx5_ring_doorbell(ini);
+	KUNIT_EXPECT_NULL(test, memchr_inv(page, 0, KRC_TEST_HALF));
+	ctrl = krc_mlx5_ring_entry(&ini->sq, 2 * KRC_MLX5_WR_BLOCKS);
+	KUNIT_EXPECT_EQ(test, memcmp(page + KRC_TEST_HALF, ctrl, sizeof(u64)), 0);
+	KUNIT_EXPECT_NULL(test, memchr_inv(page + KRC_TEST_HALF + sizeof(u64), 0,
+					   KRC_TEST_HALF - sizeof(u64)));
+	KUNIT_EXPECT_EQ(test, ini->bell.at, 0U);
+}
+
+/* A register that others ring as well gets nothing but doorbells, always at its beginning. */
+static void krc_test_a_shared_register_is_rung(struct kunit *test)
+{
+	u8 *page = kunit_kzalloc(test, 2 * KRC_TEST_HALF, GFP_KERNEL);
+	struct krc_hw_initiator *ini;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	ini = krc_test_bell(test, page);
+	for (i = 0; i < 2; i++) {
+		struct mlx5_wqe_ctrl_seg *ctrl =
+			krc_mlx5_ring_entry(&ini->sq, i * KRC_MLX5_WR_BLOCKS);
+
+		ini->head = i + 1;
+		krc_mlx5_ring_doorbell(ini);
+		KUNIT_EXPECT_EQ(test, memcmp(page, ctrl, sizeof(u64)), 0);
+		KUNIT_EXPECT_NULL(test, memchr_inv(page + sizeof(u64), 0,
+						   2 * KRC_TEST_HALF - sizeof(u64)));
+	}
+	ini->head = 3;
+	ini->ready = false; /* while it is halted nothing is rung */
+	memset(page, 0, sizeof(u64));
+	krc_mlx5_ring_doorbell(ini);
+	KUNIT_EXPECT_NULL(test, memchr_inv(page, 0, sizeof(u64)));
+}
+
 /* A queue of two pages, which need not be neighbours: each request is where its number says. */
 static void krc_test_requests_lie_in_pages(struct kunit *test)
 {
@@ -450,6 +543,8 @@ static struct kunit_case krc_mlx5_wqe_cases[] = {
 	KUNIT_CASE(krc_test_every_operation),
 	KUNIT_CASE(krc_test_requests_are_posted_together),
 	KUNIT_CASE(krc_test_requests_lie_in_pages),
+	KUNIT_CASE(krc_test_a_request_alone_is_pushed),
+	KUNIT_CASE(krc_test_a_shared_register_is_rung),
 	KUNIT_CASE(krc_test_initiators_have_ports_of_their_own),
 	KUNIT_CASE(krc_test_an_address_of_infiniband_stays),
 	KUNIT_CASE(krc_test_the_route_header_of_infiniband),

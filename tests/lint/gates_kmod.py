@@ -44,13 +44,16 @@ def copy_sources(tree, folder):
 # What the probes of compat.mk look for: (header, what it declares), by when. From 6.13 on
 # kbuild exports srcroot too, as the folder of the module and not of the kernel.
 EARLIER = (("linux/mlx5/driver.h", "mlx5_vector2eqn mlx5_comp_vectors_count"),
+           ("linux/pci.h", "arch_can_pci_mmap_wc"),
            ("linux/hrtimer.h", "hrtimer_init"), ("linux/mm.h", "VM_MAYEXEC"),
            ("rdma/ib_verbs.h", "ib_block_iter"))
-LATER = (("linux/mlx5/driver.h", "mlx5_comp_eqn_get mlx5_comp_vectors_max"),
+LATER = (("linux/mlx5/driver.h",
+          "mlx5_comp_eqn_get mlx5_comp_vectors_max mlx5_wc_support_get"),
          ("linux/hrtimer.h", "hrtimer_setup"), ("linux/mm.h", "VM_MAYEXEC vm_flags_clear"),
          ("rdma/iter.h", "ib_block_iter"))
 ALL_MACROS = {"KRC_HAVE_MLX5_COMP_EQN_GET", "KRC_HAVE_MLX5_COMP_VECTORS_MAX",
-              "KRC_HAVE_HRTIMER_SETUP", "KRC_HAVE_VM_FLAGS_CLEAR", "KRC_HAVE_RDMA_ITER_H"}
+              "KRC_HAVE_MLX5_WC_SUPPORT_GET", "KRC_HAVE_HRTIMER_SETUP",
+              "KRC_HAVE_VM_FLAGS_CLEAR", "KRC_HAVE_RDMA_ITER_H"}
 SHOW = "include $(src)/compat.mk\n$(info FLAGS $(ccflags-y))\nall: ;\n"
 
 
@@ -74,7 +77,7 @@ def probe_faults(folder):
     srcroot, found = [f"srcroot={ROOT}/kmod"], []
     for what, headers, more, wanted in (("as old as 6.1", EARLIER, [], set()),
                                         ("from 6.13 on", LATER, srcroot, ALL_MACROS),
-                                        ("between", EARLIER[:1] + LATER[1:], [],
+                                        ("between", EARLIER[:2] + LATER[1:], [],
                                          {"KRC_HAVE_HRTIMER_SETUP", "KRC_HAVE_VM_FLAGS_CLEAR",
                                           "KRC_HAVE_RDMA_ITER_H"})):
         status, macros, out = probe(folder, headers, more)

@@ -22,9 +22,6 @@
 
 #include <linux/mlx5/doorbell.h> /* needs the headers above */
 
-/* all initiators share one doorbell register, so it must be written by one 64-bit store */
-static_assert(BITS_PER_LONG == 64);
-
 #define KRC_MLX5_LOG_BLOCK 6
 #define KRC_MLX5_LOG_ACK_REQ_FREQ 8
 #define KRC_MLX5_RETRIES 7
@@ -53,7 +50,7 @@ static int krc_mlx5_dci_command(struct krc_hw_initiator *ini)
 	MLX5_SET(qpc, qpc, st, MLX5_QP_ST_DCI);
 	MLX5_SET(qpc, qpc, pm_state, MLX5_QP_PM_MIGRATED);
 	MLX5_SET(qpc, qpc, pd, hw->pdn);
-	MLX5_SET(qpc, qpc, uar_page, hw->uar->index);
+	MLX5_SET(qpc, qpc, uar_page, ini->bell.page);
 	MLX5_SET(qpc, qpc, log_page_size, krc_mlx5_ring_page_shift(&ini->sq));
 	MLX5_SET(qpc, qpc, ts_format, mlx5_get_qp_default_ts(hw->mdev));
 	MLX5_SET(qpc, qpc, rq_type, MLX5_SRQ_RQ);
@@ -257,7 +254,9 @@ static int krc_mlx5_initiator_objects(struct krc_hw_initiator *ini, u32 vector)
 
 err_qp:
 	gone = krc_mlx5_simple(hw, MLX5_CMD_OP_DESTROY_QP, ini->qpn);
-	krc_mlx5_released(hw, gone, "DCI", ini->qpn); /* nothing was sent: no access */
+	/* nothing was sent, so it accesses nothing, unless another rings its page */
+	if (!krc_mlx5_released(hw, gone, "DCI", ini->qpn))
+		krc_mlx5_bell_leak(&ini->bell);
 err_cq:
 	krc_mlx5_cq_destroy(hw, &ini->cq);
 	return err;
@@ -287,12 +286,14 @@ struct krc_hw_initiator *krc_mlx5_initiator_create(struct krc_hw *hw, u32 port, 
 	err = krc_mlx5_initiator_memory(ini);
 	if (err)
 		goto err_free;
+	krc_mlx5_bell_create(hw, &ini->bell);
 	err = krc_mlx5_initiator_objects(ini, send->vector);
 	if (err)
-		goto err_memory;
+		goto err_bell;
 	return ini;
 
-err_memory:
+err_bell:
+	krc_mlx5_bell_destroy(hw, &ini->bell);
 	krc_mlx5_ring_destroy(hw, &ini->sq);
 	kvfree(ini->cookies);
 err_free:
@@ -309,29 +310,16 @@ void krc_mlx5_initiator_destroy(struct krc_hw_initiator *ini)
 	xa_erase_irq(&hw->initiators, ini->qpn);
 	krc_mlx5_simple(hw, MLX5_CMD_OP_2RST_QP, ini->qpn);
 	err = krc_mlx5_simple(hw, MLX5_CMD_OP_DESTROY_QP, ini->qpn);
-	if (krc_mlx5_released(hw, err, "DCI", ini->qpn))
+	if (krc_mlx5_released(hw, err, "DCI", ini->qpn)) {
 		krc_mlx5_ring_destroy(hw, &ini->sq);
+		krc_mlx5_bell_destroy(hw, &ini->bell);
+	}
 	krc_mlx5_cq_destroy(hw, &ini->cq);
 	kvfree(ini->cookies);
 	kfree(ini);
 }
 
-/* ---- requests; krc_mlx5_post() is in wqe.c */
-
-void krc_mlx5_ring_doorbell(struct krc_hw_initiator *ini)
-{
-	struct mlx5_wqe_ctrl_seg *ctrl;
-
-	if (!READ_ONCE(ini->ready) || ini->rung == ini->head)
-		return;
-	ctrl = krc_mlx5_ring_entry(&ini->sq, ((ini->head - 1) & ini->mask) * KRC_MLX5_WR_BLOCKS);
-	ctrl->fm_ce_se |= MLX5_WQE_CTRL_CQ_UPDATE;
-	dma_wmb(); /* requests before the doorbell record */
-	ini->sq.db.db[MLX5_SND_DBR] = cpu_to_be32((u16)(ini->head * KRC_MLX5_WR_BLOCKS));
-	wmb(); /* doorbell record before the doorbell */
-	mlx5_write64((__be32 *)ctrl, ini->hw->uar->map + MLX5_BF_OFFSET);
-	ini->rung = ini->head;
-}
+/* ---- requests; krc_mlx5_post() is in wqe.c, the doorbell in doorbell.c */
 
 static bool krc_mlx5_poll_one(struct krc_hw_initiator *ini, struct krc_wc *wc)
 {

@@ -190,11 +190,28 @@ struct krc_hw_target {
 };
 
 /**
+ * struct krc_mlx5_bell - What an initiator rings.
+ * @reg: register of its own, if @half is set.
+ * @map: register, two of which @half apart are written to in turn if it is its own.
+ * @half: bytes of each of those; 0: it shares a register with others, and pushes nothing.
+ * @at: the one to be written to next: 0 or @half.
+ * @page: number of its doorbell page, for the queue's context.
+ */
+struct krc_mlx5_bell {
+	struct mlx5_sq_bfreg reg;
+	void __iomem *map;
+	u32 half;
+	u32 at;
+	u32 page;
+};
+
+/**
  * struct krc_hw_initiator - A DC initiator.
  * @hw: device.
  * @owner: argument of the upcalls.
  * @cq: completions.
  * @sq: send queue.
+ * @bell: how the device is told of its requests.
  * @qpn: number.
  * @port: port.
  * @gid_index: source address.
@@ -216,6 +233,7 @@ struct krc_hw_initiator {
 	void *owner;
 	struct krc_mlx5_cq cq;
 	struct krc_mlx5_ring sq;
+	struct krc_mlx5_bell bell;
 	u32 qpn;
 	u32 port;
 	u16 gid_index;
@@ -316,6 +334,57 @@ static inline u32 krc_mlx5_ring_page_shift(const struct krc_mlx5_ring *ring)
 {
 	return ring->buf.page_shift - MLX5_ADAPTER_PAGE_SHIFT;
 }
+
+/* doorbell.c */
+
+/**
+ * krc_mlx5_bell_create() - Choose what an initiator rings.
+ * @hw: device.
+ * @bell: zeroed; filled in. One of its own, if requests can be pushed and the device has one left,
+ *	else the one that all share.
+ *
+ * Context: may sleep.
+ */
+void krc_mlx5_bell_create(struct krc_hw *hw, struct krc_mlx5_bell *bell);
+
+/**
+ * krc_mlx5_bell_destroy() - Give it back.
+ * @hw: device.
+ * @bell: no queue of the device uses it any more.
+ *
+ * Context: may sleep.
+ */
+void krc_mlx5_bell_destroy(struct krc_hw *hw, struct krc_mlx5_bell *bell);
+
+/**
+ * krc_mlx5_bell_leak() - Keep it for ever: the device has not destroyed a queue that it rings, so its
+ *	page must not become somebody else's.
+ * @bell: bell; shared and so not to be given back from here on.
+ *
+ * Context: any.
+ */
+static inline void krc_mlx5_bell_leak(struct krc_mlx5_bell *bell)
+{
+	bell->half = 0;
+}
+
+/**
+ * krc_mlx5_bell_ring() - Tell the device of requests, whose number the doorbell record has.
+ * @bell: bell.
+ * @request: the last of them, KRC_MLX5_WR_BLOCKS blocks of the send queue.
+ * @alone: it is the only one since the bell was rung before: it may be pushed.
+ *
+ * Context: any but hard interrupts, serialised by the caller.
+ */
+void krc_mlx5_bell_ring(struct krc_mlx5_bell *bell, const void *request, bool alone);
+
+/**
+ * krc_mlx5_ring_doorbell() - krc_provider_ops.ring of mlx5.
+ * @ini: initiator.
+ *
+ * Context: any but hard interrupts, serialised by the caller.
+ */
+void krc_mlx5_ring_doorbell(struct krc_hw_initiator *ini);
 
 /* cq.c */
 
@@ -660,14 +729,6 @@ int krc_mlx5_initiator_halt(struct krc_hw_initiator *ini);
  * Return: 0 or a negative errno.
  */
 int krc_mlx5_initiator_restart(struct krc_hw_initiator *ini);
-
-/**
- * krc_mlx5_ring_doorbell() - krc_provider_ops.ring of mlx5.
- * @ini: initiator.
- *
- * Context: any but hard interrupts, serialised by the caller.
- */
-void krc_mlx5_ring_doorbell(struct krc_hw_initiator *ini);
 
 /**
  * krc_mlx5_poll() - krc_provider_ops.poll of mlx5.
