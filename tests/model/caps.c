@@ -89,9 +89,7 @@ static void cx_caps_queues(u8 *c)
 	/* without it alloc_bfreg() divides a page into no registers */
 	CX_CAP(num_of_uars_per_page, 1);
 	CX_CAP(log_pg_sz, 12);
-	/* 1 would make mlx5_ib test write combining with requests it never posts */
-	CX_CAP(bf, 0);
-	CX_CAP(log_bf_reg_size, 9);
+	CX_CAP(log_bf_reg_size, CX_LOG_BF_REG);
 	CX_CAP(log_max_stride_sz_rq, 9);
 	CX_CAP(log_min_stride_sz_rq, 5);
 	CX_CAP(log_max_stride_sz_sq, 9);
@@ -109,6 +107,8 @@ static void cx_caps_general(struct cx_dev *dev)
 	cx_caps_objects(dev, c);
 	cx_caps_transport(dev, c);
 	cx_caps_queues(c);
+	/* the driver tests it then: whether the processor's writes are combined */
+	CX_CAP(bf, dev->prop.blueflame);
 	CX_CAP(num_ports, 1);
 	/* a number of its own; neither is an e-switch manager or manages vports */
 	CX_CAP(vhca_id, dev->prop.vf);

@@ -31,11 +31,11 @@
 #include "roce.h"
 #include "sched.h"
 #include "trace.h"
+#include "uar.h"
 
 #define CX_TYPE "connectx-model"
 #define CX_BAR_BYTES (32u << 20)
 #define CX_VF_BAR_BYTES (2u << 20)
-#define CX_UAR_BYTES 4096u
 #define CX_FIRST_UAR 16
 #define CX_NR_VECTORS 32
 #define CX_VF_NR_VECTORS 11
@@ -66,6 +66,7 @@
  * @endless_timeout: an initiator's time-out of 0 is for ever, not @timeout_floor_ms.
  * @vf: it is a virtual function.
  * @dct: it has DC; false as an old adapter.
+ * @blueflame: requests may be pushed through the doorbell register.
  * @grh_required: an InfiniBand port that takes no request without a network header.
  * @dc_refusal: "nak" or "silent": cx_dev.dc_silent; NULL: "nak".
  * @pkeys: table of P_Keys as cx_port_set_pkeys(), NULL for the default one alone.
@@ -95,6 +96,7 @@ struct cx_props {
 	bool endless_timeout;
 	bool vf;
 	bool dct;
+	bool blueflame;
 	bool grh_required;
 	char *dc_refusal;
 	char *pkeys;
@@ -108,6 +110,8 @@ struct cx_props {
  * @eth: RoCE and netdev; false: InfiniBand.
  * @dc_silent: what no target takes is dropped, not refused.
  * @access_silent: what a key does not allow is dropped, not refused.
+ * @bf_apart: what is pushed never comes whole.
+ * @bf_timer: ends the wait for the rest of a request in bf_begun.
  * @slow: a target whose answers come one by one, so long after each other.
  * @slow.dctn: its number, 0: none.
  * @slow.us: so long.
@@ -135,6 +139,8 @@ struct cx_dev {
 	bool eth;
 	bool dc_silent;
 	bool access_silent;
+	bool bf_apart;
+	QEMUTimer *bf_timer;
 	struct {
 		u32 dctn;
 		u32 us;
@@ -157,6 +163,8 @@ struct cx_dev {
 	QEMUTimer *err_timer;
 	/* private: not for kernel-doc: in error, with a receive queue to be flushed on and on */
 	QTAILQ_HEAD(, cx_qp) err_qps;
+	/* private: not for kernel-doc: registers through which a part of a request came */
+	QTAILQ_HEAD(, cx_bf) bf_begun;
 };
 
 /**

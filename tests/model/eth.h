@@ -26,6 +26,7 @@ enum cx_ethq_state {
  * @state: changed by the driver, and to CX_ETHQ_ERR by an error.
  * @ring: memory of @wq.
  * @wq: queue.
+ * @pushed: its next request, if it came through the register.
  * @cq: where it completes; referenced.
  * @uar: page its doorbell has to be rung on.
  * @user_index: for completions: what the driver calls it by.
@@ -36,6 +37,7 @@ struct cx_sq {
 	enum cx_ethq_state state;
 	struct cx_ring ring;
 	struct cx_wq wq;
+	struct cx_pushed pushed;
 	struct cx_cq *cq;
 	u32 uar;
 	u32 user_index;
@@ -135,11 +137,22 @@ struct cx_frame_info {
 };
 
 /**
+ * cx_sq_has_one_more() - Whether what is to do is of one length.
+ * @dev: device.
+ * @sq: send queue.
+ * @blocks: that length.
+ *
+ * Return: true if the queue is ready and so many blocks were posted.
+ */
+bool cx_sq_has_one_more(struct cx_dev *dev, const struct cx_sq *sq, u32 blocks);
+
+/**
  * cx_sq_run() - Execute all requests of a send queue of the netdev.
  * @dev: device.
  * @sq: send queue; nothing happens unless it is ready.
+ * @raw: the next request, in whole blocks, if it was pushed; NULL: it is in memory.
  */
-void cx_sq_run(struct cx_dev *dev, struct cx_sq *sq);
+void cx_sq_run(struct cx_dev *dev, struct cx_sq *sq, const u8 *raw);
 
 /**
  * cx_eth_rx() - A frame for the netdev.

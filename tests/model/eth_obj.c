@@ -82,9 +82,9 @@ int cx_cmd_modify_sq(struct cx_dev *dev, struct cx_cmd *cmd)
 		return cx_refuse(dev, cmd, CX_ST_BAD_PARAM, "state %u", to);
 	sq->state = to;
 	if (to == CX_ETHQ_RST)
-		sq->wq.ci = 0;
+		sq->wq.ci = sq->pushed.bytes = 0;
 	else if (to == CX_ETHQ_RDY)
-		cx_sq_run(dev, sq);
+		cx_sq_run(dev, sq, NULL);
 	return 0;
 }
 

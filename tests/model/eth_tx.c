@@ -117,7 +117,8 @@ static void cx_sq_one(struct cx_dev *dev, struct cx_sq *sq)
 	struct cx_wqe w;
 	u8 ce;
 
-	cx_sq_fetch(dev, &sq->wq, &w);
+	if (!cx_pushed_take(dev, &sq->wq, &sq->pushed, &w))
+		cx_sq_fetch(dev, &sq->wq, &w);
 	w.opcode = w.raw[3];
 	ce = w.raw[11] >> 2 & 3;
 	if (ldl_be_p(w.raw + 4) >> 8 != sq->obj.id || lduw_be_p(w.raw + 1) != w.index)
@@ -145,8 +146,15 @@ static void cx_sq_one(struct cx_dev *dev, struct cx_sq *sq)
 		sq->state = CX_ETHQ_ERR;
 }
 
-void cx_sq_run(struct cx_dev *dev, struct cx_sq *sq)
+bool cx_sq_has_one_more(struct cx_dev *dev, const struct cx_sq *sq, u32 blocks)
 {
+	return sq->state == CX_ETHQ_RDY && (u16)(cx_wq_pi(dev, &sq->wq) - sq->wq.ci) == blocks;
+}
+
+void cx_sq_run(struct cx_dev *dev, struct cx_sq *sq, const u8 *raw)
+{
+	if (raw)
+		cx_pushed_keep(dev, &sq->wq, &sq->pushed, raw);
 	while (sq->state == CX_ETHQ_RDY && cx_wq_pi(dev, &sq->wq) != sq->wq.ci)
 		cx_sq_one(dev, sq);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Owns: the PCI function: BARs, MSI-X, doorbells, properties, reset, unplug;
+ * Owns: the PCI function: BARs, MSI-X, properties, reset, unplug;
  * and the refusal to run in a QEMU this object was not compiled for.
  * The object is preloaded into QEMU and adds a device type, as QEMU's own
  * loadable modules do. Runs under QEMU's big lock.
@@ -44,15 +44,6 @@ enum {
 	CX_NIC_DISABLED = 1,
 };
 
-/* offsets in a UAR page */
-enum {
-	CX_UAR_CQ_ARM = 0x20,
-	CX_UAR_EQ_ARM = 0x40,
-	CX_UAR_EQ_CI = 0x48,
-	CX_UAR_SQ = 0x800,
-	CX_UAR_SQ_BYTES = 0x100, /* of each of its buffers */
-};
-
 void cx_dev_kick(struct cx_dev *dev)
 {
 	cx_sched_run(dev);
@@ -70,55 +61,6 @@ void cx_dev_forget(struct cx_dev *dev)
 }
 
 /* ---- MMIO */
-
-static void cx_sq_doorbell(struct cx_dev *dev, u32 uar, u64 val)
-{
-	u32 num = (u32)val >> 8;
-	struct cx_obj *obj = cx_obj_find(dev, CX_SP_QUEUE, num, 0);
-
-	cx_trace(dev, CX_TR_DB, "SQ doorbell 0x%016" PRIx64 " UAR 0x%x", val, uar);
-	if (obj && obj->kind == CX_K_QP) {
-		struct cx_qp *qp = container_of(obj, struct cx_qp, obj);
-
-		if (qp->uar == uar) {
-			cx_qp_doorbell(dev, qp, val);
-			return;
-		}
-	} else if (obj && obj->kind == CX_K_SQ) {
-		struct cx_sq *sq = container_of(obj, struct cx_sq, obj);
-
-		if (sq->uar == uar) {
-			cx_sq_run(dev, sq);
-			return;
-		}
-	}
-	cx_count(dev, CX_CTR_DB_REFUSED, 1);
-	cx_trace(dev, CX_TR_REFUSE, "SQ doorbell for queue 0x%x on UAR 0x%x", num, uar);
-}
-
-static void cx_uar_write(struct cx_dev *dev, hwaddr addr, u64 val, unsigned int size)
-{
-	u32 uar = addr / CX_UAR_BYTES, off = addr % CX_UAR_BYTES;
-
-	if (!cx_obj_find(dev, CX_SP_UAR, uar, CX_K_UAR)) {
-		cx_count(dev, CX_CTR_DB_REFUSED, 1);
-		cx_trace(dev, CX_TR_REFUSE, "doorbell on UAR 0x%x, which does not exist", uar);
-	} else if (off == CX_UAR_EQ_ARM && size == 4) {
-		cx_eq_doorbell(dev, uar, val, true);
-	} else if (off == CX_UAR_EQ_CI && size == 4) {
-		cx_eq_doorbell(dev, uar, val, false);
-	} else if (off == CX_UAR_CQ_ARM && size == 8) {
-		cx_cq_doorbell(dev, uar, val);
-	} else if (off >= CX_UAR_SQ && size == 8) {
-		/* a request written to the register whole begins with its doorbell */
-		cx_count(dev, CX_CTR_DOORBELLS, off % CX_UAR_SQ_BYTES == 0);
-		cx_sq_doorbell(dev, uar, val);
-	} else {
-		cx_count(dev, CX_CTR_DB_REFUSED, 1);
-		cx_trace(dev, CX_TR_REFUSE, "doorbell of %u bytes at 0x%x of UAR 0x%x", size, off,
-			 uar);
-	}
-}
 
 static u64 cx_mmio_read(void *opaque, hwaddr addr, unsigned int size)
 {
@@ -270,6 +212,7 @@ static void cx_init_parts(struct cx_dev *dev)
 	cx_counters_init(dev);
 	cx_cmd_init(dev);
 	cx_obj_init(dev);
+	cx_uar_init(dev);
 	cx_sched_init(dev);
 	cx_fault_init(dev);
 	cx_port_init(dev);
@@ -311,6 +254,7 @@ static void cx_exit(PCIDevice *p)
 	cx_fabric_close(dev);
 	cx_fault_fini(dev);
 	cx_sched_fini(dev);
+	cx_uar_fini(dev);
 	cx_cmd_fini(dev);
 	cx_counters_fini(dev);
 	g_array_free(dev->mcg, TRUE);
@@ -402,6 +346,7 @@ static Property cx_properties[] = {
 	DEFINE_PROP_BOOL("endless_timeout", struct cx_dev, prop.endless_timeout, false),
 	DEFINE_PROP_BOOL("vf", struct cx_dev, prop.vf, false),
 	DEFINE_PROP_BOOL("dct", struct cx_dev, prop.dct, true),
+	DEFINE_PROP_BOOL("blueflame", struct cx_dev, prop.blueflame, false),
 	DEFINE_PROP_BOOL("grh_required", struct cx_dev, prop.grh_required, false),
 	DEFINE_PROP_STRING("dc_refusal", struct cx_dev, prop.dc_refusal),
 	DEFINE_PROP_STRING("pkeys", struct cx_dev, prop.pkeys),
@@ -470,6 +415,17 @@ static bool cx_reuse_get(Object *obj, Error **errp)
 static void cx_reuse_set(Object *obj, bool reuse, Error **errp)
 {
 	CX(obj)->ids[CX_SP_MKEY].thrifty = reuse;
+}
+
+/* as on a host that does not combine writes: no request comes whole */
+static bool cx_apart_get(Object *obj, Error **errp)
+{
+	return CX(obj)->bf_apart;
+}
+
+static void cx_apart_set(Object *obj, bool apart, Error **errp)
+{
+	CX(obj)->bf_apart = apart;
 }
 
 /* as no firmware does: a host that answers all but what it refuses */
@@ -641,6 +597,7 @@ static void cx_class_init(ObjectClass *klass, void *data)
 					  cx_live_set, NULL, (void *)&cx_live[i]);
 	object_class_property_add_bool(klass, "link_up", cx_link_get, cx_link_set);
 	object_class_property_add_bool(klass, "reuse_mkeys", cx_reuse_get, cx_reuse_set);
+	object_class_property_add_bool(klass, "writes_apart", cx_apart_get, cx_apart_set);
 	object_class_property_add_bool(klass, "access_silent", cx_mute_get, cx_mute_set);
 	object_class_property_add_bool(klass, "failed", cx_failed_get, cx_failed_set);
 	object_class_property_add(klass, "break_qp", "uint32", NULL, cx_break_qp_set, NULL, NULL);

@@ -39,11 +39,13 @@ static void cx_simple_release(struct cx_dev *dev, struct cx_obj *obj)
 int cx_cmd_alloc_simple(struct cx_dev *dev, struct cx_cmd *cmd)
 {
 	const struct cx_simple *s = cx_simple_find(cmd->opcode);
-	struct cx_obj *obj = g_new0(struct cx_obj, 1);
+	bool page = s->kind == CX_K_UAR;
+	struct cx_obj *obj = page ? cx_uar_new() : g_new0(struct cx_obj, 1);
 
-	obj->release = cx_simple_release;
+	if (!page)
+		obj->release = cx_simple_release;
 	if (cx_obj_add(dev, s->space, s->kind, obj)) {
-		g_free(obj);
+		obj->release(dev, obj);
 		return cx_refuse(dev, cmd, CX_ST_NO_RES, "no free %s", cx_kind_name(s->kind));
 	}
 	/* all of them return their number in the low 24 bits of the third word */

@@ -140,14 +140,18 @@ static void cx_qp_odd_doorbell(struct cx_dev *dev, const struct cx_qp *qp, u16 p
 		 qp->obj.id, pi, qp->sq.rung, qp->sq.ci, why);
 }
 
-void cx_qp_doorbell(struct cx_dev *dev, struct cx_qp *qp, u64 val)
+bool cx_qp_has_one_more(struct cx_dev *dev, const struct cx_qp *qp, u32 blocks)
 {
-	u16 pi, ahead, last = val >> 40;
+	return !qp->no_sq && qp->state == CX_QPS_RTS && !cx_sq_left(&qp->sq) &&
+	       (u16)(cx_wq_pi(dev, &qp->sq) - qp->sq.ci) == blocks;
+}
+
+void cx_qp_doorbell(struct cx_dev *dev, struct cx_qp *qp, u64 val, u16 pi, const u8 *raw)
+{
+	u16 ahead = pi - qp->sq.ci, last = val >> 40;
 
 	if (qp->no_sq || qp->state == CX_QPS_RST)
 		return;
-	pi = cx_wq_pi(dev, &qp->sq);
-	ahead = pi - qp->sq.ci;
 	if (ahead < cx_sq_left(&qp->sq) || ahead > 1u << qp->sq.log_size) {
 		cx_qp_odd_doorbell(dev, qp, pi, "the record went back");
 		return;
@@ -155,6 +159,8 @@ void cx_qp_doorbell(struct cx_dev *dev, struct cx_qp *qp, u64 val)
 	if (pi != (u16)(last + DIV_ROUND_UP((val & 0x3f) * 16, CX_WQE_BB)))
 		cx_qp_odd_doorbell(dev, qp, pi, "the request in the register ends elsewhere");
 	qp->sq.rung = pi;
+	if (raw)
+		cx_pushed_keep(dev, &qp->sq, &qp->pushed, raw);
 	if (qp->state == CX_QPS_ERR || qp->state == CX_QPS_SQER)
 		cx_req_flush(dev, qp);
 	else if (qp->state == CX_QPS_RTS)

@@ -61,6 +61,7 @@ enum cx_rq_type {
  * @rq_type: where its receive requests come from.
  * @ring: memory of @rq, and of @sq behind it.
  * @sq: send queue.
+ * @pushed: the next request of @sq, if it came through the register.
  * @rq: receive queue of CX_RQ_OWN.
  * @req: sending half: requests, retransmission, DC connection.
  * @resp: receiving half: message in progress, answers.
@@ -85,6 +86,7 @@ struct cx_qp {
 	enum cx_rq_type rq_type;
 	struct cx_ring ring;
 	struct cx_wq sq;
+	struct cx_pushed pushed;
 	struct cx_wq rq;
 	struct cx_requester req;
 	struct cx_responder resp;
@@ -116,12 +118,25 @@ struct cx_qp *cx_qp_find_special(struct cx_dev *dev, u32 dqpn);
  * @dev: device.
  * @qp: queue pair.
  * @val: what was written to the register: the first 8 bytes of the last request.
+ * @pi: what the doorbell record said then.
+ * @raw: that request, in whole blocks, if it was pushed and is the only one posted since the
+ *	doorbell before; else NULL: it is in memory.
  *
- * What the doorbell record says now is where the queue ends until the next doorbell: a
+ * What the doorbell record said then is where the queue ends until the next doorbell: a
  * record that is written and not rung starts nothing. The last request has to end there
  * too, and a record may not go back, nor past the end of the ring.
  */
-void cx_qp_doorbell(struct cx_dev *dev, struct cx_qp *qp, u64 val);
+void cx_qp_doorbell(struct cx_dev *dev, struct cx_qp *qp, u64 val, u16 pi, const u8 *raw);
+
+/**
+ * cx_qp_has_one_more() - Whether what was posted since the last doorbell is all that is to do.
+ * @dev: device.
+ * @qp: queue pair.
+ * @blocks: how many blocks that has to be.
+ *
+ * Return: true if so many blocks were posted, and no request before them waits to be taken.
+ */
+bool cx_qp_has_one_more(struct cx_dev *dev, const struct cx_qp *qp, u32 blocks);
 
 /**
  * cx_qp_break() - A catastrophic error: nothing completes, an event tells of it.

@@ -200,7 +200,8 @@ static struct cx_sreq *cx_req_fetch(struct cx_dev *dev, struct cx_qp *qp)
 		return NULL;
 	r = g_malloc(sizeof(*r));
 	memset(r, 0, offsetof(struct cx_sreq, w));
-	cx_sq_fetch(dev, &qp->sq, &r->w);
+	if (!cx_pushed_take(dev, &qp->sq, &qp->pushed, &r->w))
+		cx_sq_fetch(dev, &qp->sq, &r->w);
 	r->error = cx_wqe_parse(dev, qp->sv, qp->obj.id, &r->w);
 	cx_req_check(dev, qp, r);
 	r->responds = cx_op_responds(r->w.opcode);
@@ -678,6 +679,7 @@ void cx_req_reset(struct cx_dev *dev, struct cx_qp *qp)
 		cx_req_unlink(qp, r);
 	g_free(q->held);
 	q->held = NULL;
+	qp->pushed.bytes = 0;
 	q->cur = NULL;
 	q->next_psn = q->una = 0;
 	q->retries = q->rnr_retries = 0;

@@ -53,6 +53,48 @@ static u64 cx_wq_off(const struct cx_wq *wq, u16 index)
 	return wq->base + ((u64)(index & ((1u << wq->log_size) - 1)) << wq->log_stride);
 }
 
+void cx_pushed_keep(struct cx_dev *dev, const struct cx_wq *wq, struct cx_pushed *p, const u8 *raw)
+{
+	u8 block[CX_WQE_BB];
+	bool same = true;
+	u32 i;
+
+	p->bytes = QEMU_ALIGN_UP((raw[7] & 0x3f) * 16, CX_WQE_BB);
+	g_assert(p->bytes <= sizeof(p->raw));
+	p->index = wq->ci;
+	if (lduw_be_p(raw + 1) != p->index) {
+		p->bytes = 0; /* it is another one: what is in memory is looked at */
+		return;
+	}
+	memcpy(p->raw, raw, p->bytes);
+	for (i = 0; i < p->bytes && same; i += CX_WQE_BB) {
+		cx_ring_read(dev, wq->ring, cx_wq_off(wq, wq->ci + i / CX_WQE_BB), block,
+			     CX_WQE_BB);
+		same = !memcmp(block, raw + i, CX_WQE_BB);
+	}
+	if (same)
+		return;
+	cx_count(dev, CX_CTR_BF_DIFFERS, 1);
+	cx_trace(dev, CX_TR_DB, "request %u is pushed, and another one is in memory", p->index);
+}
+
+bool cx_pushed_take(struct cx_dev *dev, struct cx_wq *wq, struct cx_pushed *p, struct cx_wqe *w)
+{
+	bool here = p->bytes && p->index == wq->ci;
+
+	if (here) {
+		memset(w, 0, offsetof(struct cx_wqe, sge));
+		w->index = wq->ci;
+		w->nr_bb = p->bytes / CX_WQE_BB;
+		w->raw_bytes = (p->raw[7] & 0x3f) * 16;
+		memcpy(w->raw, p->raw, p->bytes);
+		wq->ci += w->nr_bb;
+		cx_count(dev, CX_CTR_BF_TAKEN, 1);
+	}
+	p->bytes = 0;
+	return here;
+}
+
 void cx_sq_fetch(struct cx_dev *dev, struct cx_wq *wq, struct cx_wqe *w)
 {
 	u32 i;

@@ -7,6 +7,7 @@
 #define CX_WQE_H
 
 #include "cq.h"
+#include "uar.h"
 
 /**
  * enum cx_opcode - Operations of send requests.
@@ -190,6 +191,18 @@ struct cx_wq {
 };
 
 /**
+ * struct cx_pushed - A request that came through the register, not taken yet.
+ * @bytes: its length in whole blocks, 0: there is none.
+ * @index: number of its first block.
+ * @raw: the request.
+ */
+struct cx_pushed {
+	u32 bytes;
+	u16 index;
+	u8 raw[CX_BF_BYTES];
+};
+
+/**
  * cx_sq_left() - Blocks of a send queue that may be taken.
  * @wq: send queue.
  *
@@ -218,6 +231,26 @@ const char *cx_wqe_opname(u8 opcode);
  * Return: its doorbell record, 16 bits of it.
  */
 u16 cx_wq_pi(struct cx_dev *dev, const struct cx_wq *wq);
+
+/**
+ * cx_pushed_keep() - Keep a request that came through the register until it is taken.
+ * @dev: device.
+ * @wq: send queue; the request is the next one to be taken.
+ * @p: where it is kept.
+ * @raw: the request, in whole blocks.
+ */
+void cx_pushed_keep(struct cx_dev *dev, const struct cx_wq *wq, struct cx_pushed *p, const u8 *raw);
+
+/**
+ * cx_pushed_take() - Take the next entry of a send queue, if it came through the register.
+ * @dev: device.
+ * @wq: send queue.
+ * @p: what cx_pushed_keep() kept; empty afterwards.
+ * @w: out, as cx_sq_fetch().
+ *
+ * Return: false if it did not, nothing was done.
+ */
+bool cx_pushed_take(struct cx_dev *dev, struct cx_wq *wq, struct cx_pushed *p, struct cx_wqe *w);
 
 /**
  * cx_sq_fetch() - Take the next entry of a send queue, block by block, since it may wrap around.

@@ -151,6 +151,27 @@ def rc_pingpong(ctx, a, b):
     return "300 iterations, both"
 
 
+@judge(needs=("blueflame", "control"))
+def blueflame(ctx, a, b):
+    """libmlx5 pushes requests, since the driver found that writes are combined; all goes on
+    where they are not any more (ibv_rc_pingpong)."""
+    counts = []
+    for apart in (False, True):
+        a.set("writes_apart", apart)
+        before = a.counters()
+        c = f"ibv_rc_pingpong {ctx.gid} -n 300"
+        try:
+            pair(a, b, c, f"{c} {b.addr}")
+        finally:
+            a.set("writes_apart", False)
+        after = a.counters()
+        counts.append([after[k] - before[k] for k in ("blueflame", "blueflame_parts",
+                                                      "blueflame_differs", "doorbells_refused")])
+    (pushed, _, *bad), (none, parts, *worse) = counts
+    assert pushed > 200 and not none and parts > 200 and not any(bad + worse), counts
+    return f"{pushed} pushed, {parts} in parts"
+
+
 @judge()
 def uc_pingpong(ctx, a, b):
     """ibv_uc_pingpong."""

@@ -14,11 +14,11 @@ NAME = "krc_provider_probe"
 PARAMETERS = f"/sys/module/{NAME}/parameters"
 
 
-def load(ctx, *guests, pkey=None):
+def load(ctx, *guests, pkey=None, more=""):
     for g in guests:
         # GID 3 is the RoCE v2 one of the IPv4 address
         index = 3 if ctx.link == "eth" else 0
-        g.run(f"insmod /extra/{NAME}.ko gid_index={index} pkey={pkey or ctx.pkey}",
+        g.run(f"insmod /extra/{NAME}.ko gid_index={index} pkey={pkey or ctx.pkey} {more}",
               where="guest")
 
 
@@ -77,6 +77,31 @@ def provider_partition(ctx, a, b):
     assert re.match(r"probe_data:\d+: probe_simple\(p, KRP_OP_WRITE, ", got), got
     assert dropped, "nothing was dropped for its P_Key"
     return f"{dropped} packets dropped"
+
+
+@judge(needs=("provider", "blueflame"))
+def provider_blueflame(ctx, a, b):
+    """krcore's provider: requests posted alone are pushed, as they are in memory; where writes are
+    not combined they are read there; parameter blueflame turns it off."""
+    counts = {}
+    for name, apart, wanted in (("pushed", False, "Y"), ("apart", True, "Y"), ("off", False, "N")):
+        a.set("writes_apart", apart)
+        load(ctx, a, b, more=f"blueflame={wanted}")
+        try:
+            before = a.counters()
+            go(ctx, a, b)
+            after = a.counters()
+        finally:
+            unload(a, b)
+            a.set("writes_apart", False)
+        counts[name] = {k: after[k] - before[k] for k in after
+                        if k.startswith(("blueflame", "doorbells"))}
+        assert not after["doorbells_odd"] and not after["doorbells_refused"], counts
+        assert not counts[name]["blueflame_differs"], counts
+    assert counts["pushed"]["blueflame"] > 100, counts
+    assert not counts["apart"]["blueflame"] and counts["apart"]["blueflame_parts"] > 100, counts
+    assert not counts["off"]["blueflame"] and not counts["off"]["blueflame_parts"], counts
+    return f"{counts['pushed']['blueflame']} of {counts['pushed']['doorbells']}"
 
 
 UMEM = """

@@ -76,7 +76,8 @@ def choose(opt):
     """The judges of this run. One that was named must be among them."""
     here = {"kmod": opt.kmod, "provider": opt.provider, "packages": opt.packages,
             "wqe": "wqe" in opt.trace or opt.trace == "all", "three": opt.nodes > 2,
-            "control": True, "partition": opt.pkey, "vf": "vf=on" in opt.props.split(",")}
+            "control": True, "partition": opt.pkey, "vf": "vf=on" in opt.props.split(","),
+            "blueflame": "blueflame=on" in opt.props.split(",")}
     todo = [j for j in judges.JUDGES if opt.link in j.links
             and (not opt.judge or j.name in opt.judge) and all(here[need] for need in j.needs)]
     missing = set(opt.judge) - {j.name for j in todo}

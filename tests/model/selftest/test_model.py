@@ -18,6 +18,7 @@ import unittest
 
 from cxdrv import (BAR, Cq, Driver, Ifc, Mr, Qp, Rmp, data, dc_av, make_dct, make_rmp, raddr,
                    wait_for)
+from blueflame import BlueFlame  # noqa: F401
 from case import OPT, ModelTest
 from judging import Golden, Pyverbs  # noqa: F401  tests of other files are run as well
 from partitions import GlobalRouting, Partitions  # noqa: F401
