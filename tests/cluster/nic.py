@@ -164,8 +164,9 @@ class ConnectX(Nic):
                                       for key, value in self._properties(spec, fabric).items())]
 
     def _properties(self, spec, fabric):
+        # requests can be pushed into the cards of every second guest: meta2, node2
         return {"node": spec.index + 1, "link": "eth", "fabric": str(fabric.card_folder()),
-                "mac": spec.mac, **self._more}
+                "mac": spec.mac, "blueflame": "on" if spec.index % 2 else "off", **self._more}
 
     def environment(self, _spec, _fabric):
         return {"LD_PRELOAD": str(self._library)}

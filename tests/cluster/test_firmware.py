@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """Firmware that is other than the model usually is: commands that take long, and a target that is
-gone and says nothing, where the model refuses at once. Nobody knows which of both a card does."""
+gone and says nothing, where the model refuses at once. Nobody knows which of both a card does.
+And cards into which a request can be pushed through the register of its doorbell."""
 
 import contextlib
 
 from . import krcore
-from .nodes import AS_USER, client, counted, given_back, held, node_up, program, serve, up, working
+from .nodes import (AS_USER, card_counters, client, counted, given_back, held, node_up, program,
+                    serve, up, working)
 from .suite import Skip, check, limit, wait_until
 
 NEEDS = "dc"
@@ -88,3 +90,38 @@ def test_a_target_that_is_gone_and_silent(cluster):
         with serve(node2) as peer:
             seen = wait_until(lambda: _reached(node1, peer), 120, "it is reached again", 1)
             check(seen["done"] and not seen["refused"] + seen["wrong"], f"{seen}")
+
+
+def _pushed(machine, peer):
+    """Requests to a peer, one after the other, are all done well. How many, and what the card has
+    seen meanwhile: requests that came whole through the register, and in parts."""
+    before = card_counters(machine)
+    seen = counted(client(machine, f"{peer} loop 3"))
+    check(seen["done"] and not seen["refused"] + seen["failed"] + seen["wrong"], f"{seen}")
+    after = card_counters(machine)
+    for name in ("blueflame_differs", "doorbells_odd", "doorbells_refused"):
+        check(after[name] == before[name], f"{machine.name}: {name} {after[name] - before[name]}")
+    return seen["done"], *(after[name] - before[name] for name in ("blueflame", "blueflame_parts"))
+
+
+@limit(300)
+def test_a_request_alone_is_pushed(cluster):
+    """Where the card takes it and writes are combined it is not fetched from memory; where they
+    are not, or the parameter says no, it is, and all goes on. If the guest stands still for 10 ms
+    between two writes the model of the card takes them for not combined."""
+    with up(cluster) as (node1, node2), serve(node1) as one, serve(node2) as other:
+        done, pushed, parts = _pushed(node2, one)
+        print(f"    of {done} requests {pushed} were pushed whole, {parts} in parts", flush=True)
+        check(pushed > done / 2, "next to none was pushed")
+        node2.nic.set(node2, "writes_apart", True)
+        try:
+            done, pushed, parts = _pushed(node2, one)
+            check(not pushed and parts > done / 2, f"{done} requests, {pushed}, {parts} in parts")
+        finally:
+            node2.nic.set(node2, "writes_apart", False)
+        check(_pushed(node1, other)[1:] == (0, 0), "pushed into a card that has no such register")
+        node2.run("echo N >/sys/module/krcore/parameters/blueflame")
+        node2.run("krcore-metactl node down", timeout=60)
+        node_up(node2)
+        krcore.wait_ready(node2)
+        check(_pushed(node2, one)[1:] == (0, 0), "pushed, though that is turned off")
