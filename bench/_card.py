@@ -37,8 +37,8 @@ UNITS = {
     "commands": Unit(50e3, 500e3, "a firmware command of ConnectX-4 to 6: 0.05 to 0.5 ms"),
     "trips": Unit(1500, 2700, "an 8-byte READ over one switch, from the doorbell to the "
                   "completion, ConnectX-4 to 7 (perftest ib_read_lat)"),
-    "no_blueflame": Unit(200, 500, "a request that the NIC fetches by DMA rather than having it "
-                         "pushed through the doorbell's page"),
+    "fetched": Unit(200, 500, "requests that the NIC fetches by DMA, where a single one is pushed "
+                    "through the doorbell's page (BlueFlame)"),
 }
 
 
@@ -59,8 +59,7 @@ def counted(row):
               "syscalls": row["syscalls"] * per, "locked": row["locked"] * per,
               "doorbells": row["doorbells"] * per, "commands": row["commands"] * per,
               "dc_connects": row["dc_connects"] * per if ours else 0, "trips": trips}
-    if ours and trips:
-        counts["no_blueflame"] = trips
+    counts["fetched"] = trips - row["pushed"] * per
     return {name: max(number, 0) for name, number in counts.items()}
 
 
@@ -72,8 +71,8 @@ def predict(row):
 # Verbs as counted here. KRCORE's path in the kernel was never counted: 300 to 1500 instructions
 # for a request are assumed, the range of what such paths take; its system calls are those of
 # its client's source, one to push each request and one or more to pop the completions.
-VERBS_SYNC = {"instructions": 680, "locked": 3, "doorbells": 1, "trips": 1}
-VERBS_BATCH = {"instructions": 12 * 326, "locked": 3, "doorbells": 1, "trips": 1}
+VERBS_SYNC = {"instructions": 724, "locked": 3, "doorbells": 1, "trips": 1}
+VERBS_BATCH = {"instructions": 12 * 326, "locked": 3, "doorbells": 1, "trips": 1, "fetched": 1}
 PATH = (300, 1500)
 
 

@@ -38,7 +38,8 @@ USUALLY = "4 min"
 BUDGETS = pathlib.Path(__file__).with_name("cost") / "budgets.toml"
 TURNS = 2               # each count is taken so often, and what they differ by is said
 CARD = {"packets": "rdma_tx_packets", "doorbells": "doorbells", "completions": "completions",
-        "interrupts": "interrupts", "commands": "commands", "dc_connects": "dc_connects"}
+        "interrupts": "interrupts", "commands": "commands", "dc_connects": "dc_connects",
+        "pushed": "blueflame"}
 # An initiator has 16 READs under way, so 144 take nine times read_24x12's delay_us: 36 ms. From 100
 # ms on the hardware would have fewer of them at once (kmod/pool/window.h), which cuts batches, with
 # a doorbell for each piece: on a busy machine there were 6 % more when nine times it were 108 ms.

@@ -17,7 +17,8 @@ sys.path.insert(0, str(CHECKOUT / "bench"))
 import _card  # noqa: E402  pylint: disable=wrong-import-position,import-error
 
 ROW = {"case": "read_sync", "system": "verbs", "p50": 678, "rep_turns": 0, "syscalls": 0,
-       "locked": 3, "doorbells": 1, "packets": 1, "commands": 0, "dc_connects": 0, "per": 1}
+       "locked": 3, "doorbells": 1, "packets": 1, "commands": 0, "dc_connects": 0, "pushed": 1,
+       "per": 1}
 
 
 class Card(unittest.TestCase):
@@ -56,6 +57,18 @@ class Card(unittest.TestCase):
         batch = _card.predict({**ROW, "per": 12, "packets": 1, "p50": 325, "doorbells": 1 / 12})
         self.assertGreater(batch[0], low)
         self.assertLess(batch[0], 12 * low)
+
+    def test_fetched(self):
+        """What is not pushed is fetched, whoever posts it; a batch once."""
+        unit = _card.UNITS["fetched"]
+        for system in ("verbs", "krcore"):
+            pushed = _card.predict({**ROW, "system": system})
+            fetched = _card.predict({**ROW, "system": system, "pushed": 0})
+            self.assertAlmostEqual(fetched[0] - pushed[0], unit.low / 1000, places=2)
+            self.assertAlmostEqual(fetched[1] - pushed[1], unit.high / 1000, places=2)
+        batch = {**ROW, "per": 12, "doorbells": 1 / 12}
+        one = _card.predict({**batch, "pushed": 0})[1] - _card.predict({**batch, "pushed": 1})[1]
+        self.assertAlmostEqual(one, unit.high / 1000, places=2)
 
     def test_no_packet(self):
         """What sends nothing waits for no peer."""
