@@ -119,8 +119,10 @@ class Rows(unittest.TestCase):
 
     def test_memory(self):
         """Each number of peers, shared by three guests, and beside queue pairs where these fit."""
-        with mock.patch.object(messages.krcore, "node_rows", return_value=[{"connections": 0}]):
+        with mock.patch.object(messages.krcore, "node_rows", return_value=[{"connections": 0}]), \
+             mock.patch.object(messages.time, "sleep") as slept:
             lab = run("memory")
+        self.assertTrue(slept.called)
         ours = [row for row in lab.rows if row["system"] == "krcore"]
         self.assertEqual([(row["peers"], row["p50"]) for row in ours],
                          [(peers, 4 * peers) for peers in messages.PEERS])
