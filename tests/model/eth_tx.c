@@ -117,8 +117,7 @@ static void cx_sq_one(struct cx_dev *dev, struct cx_sq *sq)
 	struct cx_wqe w;
 	u8 ce;
 
-	if (!cx_pushed_take(dev, &sq->wq, &sq->pushed, &w))
-		cx_sq_fetch(dev, &sq->wq, &w);
+	cx_sq_fetch(dev, &sq->wq, &sq->pushed, &w);
 	w.opcode = w.raw[3];
 	ce = w.raw[11] >> 2 & 3;
 	if (ldl_be_p(w.raw + 4) >> 8 != sq->obj.id || lduw_be_p(w.raw + 1) != w.index)

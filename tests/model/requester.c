@@ -200,8 +200,7 @@ static struct cx_sreq *cx_req_fetch(struct cx_dev *dev, struct cx_qp *qp)
 		return NULL;
 	r = g_malloc(sizeof(*r));
 	memset(r, 0, offsetof(struct cx_sreq, w));
-	if (!cx_pushed_take(dev, &qp->sq, &qp->pushed, &r->w))
-		cx_sq_fetch(dev, &qp->sq, &r->w);
+	cx_sq_fetch(dev, &qp->sq, &qp->pushed, &r->w);
 	r->error = cx_wqe_parse(dev, qp->sv, qp->obj.id, &r->w);
 	cx_req_check(dev, qp, r);
 	r->responds = cx_op_responds(r->w.opcode);

@@ -24,28 +24,33 @@ enum {
 
 /* ---- doorbells */
 
-static struct cx_qp *cx_uar_qp(struct cx_dev *dev, u32 uar, u64 val)
+/* number of the queue that was rung */
+static u32 cx_bf_number(const struct cx_bf *bf)
 {
-	struct cx_obj *obj = cx_obj_find(dev, CX_SP_QUEUE, (u32)val >> 8, CX_K_QP);
-	struct cx_qp *qp = obj ? container_of(obj, struct cx_qp, obj) : NULL;
-
-	return qp && qp->uar == uar ? qp : NULL;
+	return ldl_be_p(bf->raw + 4) >> 8;
 }
 
-static struct cx_sq *cx_uar_netdev_sq(struct cx_dev *dev, u32 uar, u64 val)
+static struct cx_qp *cx_bf_qp(struct cx_dev *dev, const struct cx_bf *bf)
 {
-	struct cx_obj *obj = cx_obj_find(dev, CX_SP_QUEUE, (u32)val >> 8, CX_K_SQ);
+	struct cx_obj *obj = cx_obj_find(dev, CX_SP_QUEUE, cx_bf_number(bf), CX_K_QP);
+	struct cx_qp *qp = obj ? container_of(obj, struct cx_qp, obj) : NULL;
+
+	return qp && qp->uar == bf->uar->obj.id ? qp : NULL;
+}
+
+static struct cx_sq *cx_bf_sq(struct cx_dev *dev, const struct cx_bf *bf)
+{
+	struct cx_obj *obj = cx_obj_find(dev, CX_SP_QUEUE, cx_bf_number(bf), CX_K_SQ);
 	struct cx_sq *sq = obj ? container_of(obj, struct cx_sq, obj) : NULL;
 
-	return sq && sq->uar == uar ? sq : NULL;
+	return sq && sq->uar == bf->uar->obj.id ? sq : NULL;
 }
 
 /* what the doorbell record of a queue says, 0 if there is no such queue on the page */
 static u16 cx_bf_record(struct cx_dev *dev, const struct cx_bf *bf)
 {
-	u64 val = ldq_be_p(bf->raw);
-	struct cx_qp *qp = cx_uar_qp(dev, bf->uar->obj.id, val);
-	struct cx_sq *sq = cx_uar_netdev_sq(dev, bf->uar->obj.id, val);
+	struct cx_qp *qp = cx_bf_qp(dev, bf);
+	struct cx_sq *sq = cx_bf_sq(dev, bf);
 
 	if (qp)
 		return qp->no_sq ? 0 : cx_wq_pi(dev, &qp->sq);
@@ -56,11 +61,10 @@ static u16 cx_bf_record(struct cx_dev *dev, const struct cx_bf *bf)
 static bool cx_bf_ring(struct cx_dev *dev, const struct cx_bf *bf, const u8 *pushed)
 {
 	u64 val = ldq_be_p(bf->raw);
-	u32 uar = bf->uar->obj.id;
-	struct cx_qp *qp = cx_uar_qp(dev, uar, val);
-	struct cx_sq *sq = cx_uar_netdev_sq(dev, uar, val);
+	struct cx_qp *qp = cx_bf_qp(dev, bf);
+	struct cx_sq *sq = cx_bf_sq(dev, bf);
 
-	cx_trace(dev, CX_TR_DB, "SQ doorbell 0x%016" PRIx64 " UAR 0x%x%s", val, uar,
+	cx_trace(dev, CX_TR_DB, "SQ doorbell 0x%016" PRIx64 " UAR 0x%x%s", val, bf->uar->obj.id,
 		 pushed ? " pushed" : "");
 	if (qp)
 		cx_qp_doorbell(dev, qp, val, bf->pi, pushed);
@@ -115,10 +119,9 @@ static void cx_bf_late(void *opaque)
 /* whether a doorbell is, or is still, that of the one request that its queue has to do */
 static bool cx_bf_of_one(struct cx_dev *dev, const struct cx_bf *bf)
 {
-	u64 val = ldq_be_p(bf->raw);
-	u32 uar = bf->uar->obj.id, blocks = bf->need / CX_WQE_BB;
-	struct cx_qp *qp = cx_uar_qp(dev, uar, val);
-	struct cx_sq *sq = cx_uar_netdev_sq(dev, uar, val);
+	struct cx_qp *qp = cx_bf_qp(dev, bf);
+	struct cx_sq *sq = cx_bf_sq(dev, bf);
+	u32 blocks = bf->need / CX_WQE_BB;
 
 	return qp ? cx_qp_has_one_more(dev, qp, blocks) : sq && cx_sq_has_one_more(dev, sq, blocks);
 }
@@ -126,12 +129,11 @@ static bool cx_bf_of_one(struct cx_dev *dev, const struct cx_bf *bf)
 /* other doorbells of the same queue come first */
 static void cx_bf_give_up_others(struct cx_dev *dev, const struct cx_bf *bf)
 {
-	u32 num = (u32)ldq_be_p(bf->raw) >> 8;
 	struct cx_bf *other, *next;
 
 	QTAILQ_FOREACH_SAFE(other, &dev->bf_begun, link, next)
 	{
-		if ((u32)ldq_be_p(other->raw) >> 8 == num)
+		if (cx_bf_number(other) == cx_bf_number(bf))
 			cx_bf_give_up(dev, other);
 	}
 }
@@ -151,8 +153,8 @@ static void cx_bf_begin(struct cx_dev *dev, struct cx_bf *bf, u64 val)
 		if (cx_bf_ring(dev, bf, NULL))
 			return;
 		cx_count(dev, CX_CTR_DB_REFUSED, 1);
-		cx_trace(dev, CX_TR_REFUSE, "SQ doorbell for queue 0x%x on UAR 0x%x", (u32)val >> 8,
-			 bf->uar->obj.id);
+		cx_trace(dev, CX_TR_REFUSE, "SQ doorbell for queue 0x%x on UAR 0x%x",
+			 cx_bf_number(bf), bf->uar->obj.id);
 		return;
 	}
 	bf->begun = true;

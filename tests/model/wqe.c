@@ -78,36 +78,25 @@ void cx_pushed_keep(struct cx_dev *dev, const struct cx_wq *wq, struct cx_pushed
 	cx_trace(dev, CX_TR_DB, "request %u is pushed, and another one is in memory", p->index);
 }
 
-bool cx_pushed_take(struct cx_dev *dev, struct cx_wq *wq, struct cx_pushed *p, struct cx_wqe *w)
+void cx_sq_fetch(struct cx_dev *dev, struct cx_wq *wq, struct cx_pushed *p, struct cx_wqe *w)
 {
-	bool here = p->bytes && p->index == wq->ci;
-
-	if (here) {
-		memset(w, 0, offsetof(struct cx_wqe, sge));
-		w->index = wq->ci;
-		w->nr_bb = p->bytes / CX_WQE_BB;
-		w->raw_bytes = (p->raw[7] & 0x3f) * 16;
-		memcpy(w->raw, p->raw, p->bytes);
-		wq->ci += w->nr_bb;
-		cx_count(dev, CX_CTR_BF_TAKEN, 1);
-	}
-	p->bytes = 0;
-	return here;
-}
-
-void cx_sq_fetch(struct cx_dev *dev, struct cx_wq *wq, struct cx_wqe *w)
-{
+	bool pushed = p->bytes && p->index == wq->ci;
 	u32 i;
 
 	memset(w, 0, offsetof(struct cx_wqe, sge));
 	w->index = wq->ci;
-	cx_ring_read(dev, wq->ring, cx_wq_off(wq, wq->ci), w->raw, CX_WQE_BB);
+	if (pushed)
+		memcpy(w->raw, p->raw, p->bytes);
+	else
+		cx_ring_read(dev, wq->ring, cx_wq_off(wq, wq->ci), w->raw, CX_WQE_BB);
 	w->raw_bytes = (w->raw[7] & 0x3f) * 16;
 	w->nr_bb = MAX(1, DIV_ROUND_UP(w->raw_bytes, CX_WQE_BB));
-	for (i = 1; i < w->nr_bb; i++)
+	for (i = 1; i < w->nr_bb && !pushed; i++)
 		cx_ring_read(dev, wq->ring, cx_wq_off(wq, wq->ci + i), w->raw + i * CX_WQE_BB,
 			     CX_WQE_BB);
 	wq->ci += w->nr_bb;
+	cx_count(dev, CX_CTR_BF_TAKEN, pushed);
+	p->bytes = 0;
 }
 
 static u32 cx_wqe_parse_av(struct cx_wqe *w, u32 at)

@@ -242,23 +242,14 @@ u16 cx_wq_pi(struct cx_dev *dev, const struct cx_wq *wq);
 void cx_pushed_keep(struct cx_dev *dev, const struct cx_wq *wq, struct cx_pushed *p, const u8 *raw);
 
 /**
- * cx_pushed_take() - Take the next entry of a send queue, if it came through the register.
- * @dev: device.
- * @wq: send queue.
- * @p: what cx_pushed_keep() kept; empty afterwards.
- * @w: out, as cx_sq_fetch().
- *
- * Return: false if it did not, nothing was done.
- */
-bool cx_pushed_take(struct cx_dev *dev, struct cx_wq *wq, struct cx_pushed *p, struct cx_wqe *w);
-
-/**
- * cx_sq_fetch() - Take the next entry of a send queue, block by block, since it may wrap around.
+ * cx_sq_fetch() - Take the next entry of a send queue, block by block, since it may wrap around, or
+ * as it came through the register.
  * @dev: device.
  * @wq: send queue that is not empty.
+ * @p: what cx_pushed_keep() kept of it; empty afterwards.
  * @w: raw bytes and index are filled.
  */
-void cx_sq_fetch(struct cx_dev *dev, struct cx_wq *wq, struct cx_wqe *w);
+void cx_sq_fetch(struct cx_dev *dev, struct cx_wq *wq, struct cx_pushed *p, struct cx_wqe *w);
 
 /**
  * cx_wqe_parse() - Take a fetched send request apart.

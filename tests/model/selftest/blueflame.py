@@ -226,17 +226,12 @@ class BlueFlame(ModelTest):
 
     def test_device_without(self):
         """It says so, and refuses what is behind a doorbell."""
-        self.assertEqual(self.bf_of(self.d), 1)
+        self.assertEqual(self.d.capability("bf"), 1)
         self.d = self.driver()
-        self.assertEqual(self.bf_of(self.d), 0)
+        self.assertEqual(self.d.capability("bf"), 0)
         self.src, self.dst, self.q = Mr(self.d), Mr(self.d), self.initiator()
         self.write(8)
         self.push(self.last())
         self.assertEqual(self.done(), 8)
         counters = self.d.counters()
         self.assertEqual((counters["blueflame"], counters["doorbells_refused"]), (0, 15))
-
-    @staticmethod
-    def bf_of(drv):
-        out = drv.raw(struct.pack(">HHHH8x", drv.ifc.opcode["QUERY_HCA_CAP"], 0, 0, 1), 16 + 4096)
-        return drv.ifc.decode("cmd_hca_cap", out[16:16 + drv.ifc.fields("cmd_hca_cap")[1]], "bf")

@@ -312,6 +312,11 @@ class Driver(Machine):
             return self.ifc.decode(layout + "_out", out[:size], path)
         return field
 
+    def capability(self, name):
+        """One of the general capabilities, as they are now."""
+        out = self.raw(struct.pack(">HHHH8x", self.ifc.opcode["QUERY_HCA_CAP"], 0, 0, 1), 16 + 4096)
+        return self.ifc.decode("cmd_hca_cap", out[16:16 + self.ifc.fields("cmd_hca_cap")[1]], name)
+
     def bring_up(self):
         self.cmd("ENABLE_HCA")
         self.cmd("QUERY_ISSI")
